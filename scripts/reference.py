@@ -61,6 +61,9 @@ _IN_BANGLA = {
     "A tokenizer that cannot be trained, read or used.": "টোকেনাইজার শেখানো, পড়া বা ব্যবহার করা যায়নি।",
     "A data folder that is corrupted, incomplete or of the wrong kind.": "ডেটার ফোল্ডার ভাঙা, অসম্পূর্ণ বা অন্য ধরনের।",
     "A checkpoint or run folder that cannot be used.": "চেকপয়েন্ট বা রানের ফোল্ডার ব্যবহার করা যায়নি।",
+    "A model whose activations are NaN or overflow, so its predictions are meaningless.": (
+        "মডেলের ভেতরের সংখ্যা NaN, অথবা সীমা ছাড়িয়ে অসীম হয়ে গেছে। এর কোনো অনুমানের আর মানে নেই।"
+    ),
     "A training run that cannot continue.": "প্রশিক্ষণ আর এগোতে পারে না।",
     "A rejected request, with its HTTP status.": "সার্ভার যে অনুরোধ ফিরিয়ে দিয়েছে, সঙ্গে HTTP-এর স্ট্যাটাস।",
     "There is no job or file with this id.": "এই নম্বরে কোনো কাজ বা ফাইল নেই।",

@@ -33,13 +33,18 @@ def test_no_cell_fails(cells: list[Any]) -> None:
 
 @pytest.mark.parametrize("calls", ["kotha.train(", "lm.attention("])
 def test_pages_show_themselves(cells: list[Any], calls: str) -> None:
-    (shown,) = [each.data["text/html"] for each in outputs(cells, calls) if "data" in each]
+    *_, shown = [each.data["text/html"] for each in outputs(cells, calls) if "data" in each]  # after the progress
     assert shown.startswith("<iframe ")
     assert 'sandbox="allow-scripts"' in shown
 
 
+def test_training_shows_its_evaluations(cells: list[Any]) -> None:
+    progress, _ = [each.data["text/html"] for each in outputs(cells, "kotha.train(") if "data" in each]
+    assert "validation" in progress and "<progress" not in progress
+
+
 def test_a_score_shows_itself_as_a_table(cells: list[Any]) -> None:
-    (shown,) = [each.data["text/html"] for each in outputs(cells, "lm.evaluate(") if "data" in each]
+    *_, shown = [each.data["text/html"] for each in outputs(cells, "lm.evaluate(") if "data" in each]
     assert shown.startswith("<table>") and "bits per byte" in shown
 
 
@@ -47,5 +52,5 @@ def test_what_is_shown_is_bangla(cells: list[Any]) -> None:
     written = "".join(each.text for each in outputs(cells, "lm.generate("))
     assert written.startswith("নদীর ধারে")
     assert sum("\u0980" <= letter <= "\u09ff" for letter in written) > 40
-    (attention,) = outputs(cells, "lm.attention(")
+    *_, attention = outputs(cells, "lm.attention(")
     assert "গ্রাম" in attention.data["text/html"]

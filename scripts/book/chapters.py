@@ -99,8 +99,8 @@ class Chapter:
 
 
 def chapters(folder: Path = LEARN) -> list[Chapter]:
-    """Return all chapters, in order, each in both languages."""
-    return [Chapter(path) for path in sorted(folder.glob("[0-9][0-9]-*.md"))]
+    """Return all chapters, in order, each in both languages; the build comes last."""
+    return [Chapter(path) for name in ("[0-9][0-9]-*.md", "build*.md") for path in sorted(folder.glob(name))]
 
 
 def parse(source: str) -> list[Part]:

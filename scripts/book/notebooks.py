@@ -17,7 +17,9 @@ from scripts.book.running import output_of
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 _DIRECTIVES = re.compile(r"<!--\s*(?:holds|given|about):.*?-->\n?", re.DOTALL)
 _ITSELF = re.compile(r" · \[[^\]]*\]\(\.\./notebooks/[^)]*\)")
-_CHAPTERS = re.compile(r"\]\((\d\d-[\w-]+(?:\.bn)?)\.md")  # links to other chapters; they become links to notebooks
+_CHAPTERS = re.compile(
+    r"\]\(((?:\d\d-[\w-]+|build)(?:\.bn)?)\.md"
+)  # links to other chapters; they become links to notebooks
 _OTHERS = re.compile(r"\]\(([\w-]+(?:\.bn)?\.md[^)]*)\)")  # links to other pages, relative to the chapters
 _FOLDED = re.compile(r"</?(?:details|summary)[^>]*>")
 

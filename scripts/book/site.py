@@ -145,7 +145,8 @@ def page_text(path: Path, language: str) -> str:
 
 def others(language: str) -> list[tuple[str, Path]]:
     """Return the titles and paths of the pages that are not chapters."""
-    found = [path for path in sorted(LEARN.glob("[a-z]*.md")) if language_of(path) == language or not has_twin(path)]
+    pages = sorted(set(LEARN.glob("[a-z]*.md")) - {each.path for each in chapters()})
+    found = [path for path in pages if language_of(path) == language or not has_twin(path)]
     return [(Chapter(path).title, path) for path in found]
 
 

@@ -5,7 +5,8 @@
     run = kotha.train(data, minutes=10, out="run")
     run.model.generate("নদীর ধারে", tokens=40)
 
-These names are the public API; their modules are imported on first use.
+These names are the public API; their modules are imported on first use. Long calls show their progress on a terminal
+and in a notebook, but not in a file or a pipe; ``kotha.quiet()`` turns this off.
 """
 
 import os
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kotha.api.judge import judge as judge
     from kotha.api.model import LanguageModel as LanguageModel
     from kotha.api.model import load as load
+    from kotha.api.progress import quiet as quiet
     from kotha.api.run import Run as Run
     from kotha.api.run import train as train
     from kotha.errors import KothaError as KothaError
@@ -43,6 +45,7 @@ _NAMES = {
     "kotha.api.index": ["Index"],
     "kotha.api.judge": ["judge"],
     "kotha.api.model": ["LanguageModel", "load"],
+    "kotha.api.progress": ["quiet"],
     "kotha.api.run": ["Run", "train"],
     "kotha.errors": ["KothaError"],
     "kotha.model.presets": ["presets"],

@@ -13,15 +13,19 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from kotha.errors import UsageError, nearest, reason
+from kotha.errors import ConfigError, UsageError, nearest, reason
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _LISTS = (list, tuple, Sequence, Iterable)
 
 
-def checked(forwards_to: Callable[..., Any] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked(
+    forwards_to: Callable[..., Any] | None = None, settings: Callable[[], Collection[str]] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check a function's arguments at every call; ``forwards_to`` is the callable that receives its ``**kwargs``.
+
+    If these are settings instead, ``settings`` returns their names; their values are checked where they are used.
 
     >>> @checked()
     ... def cut(text: str, *, times: int = 1) -> None: ...
@@ -47,6 +51,10 @@ def checked(forwards_to: Callable[..., Any] | None = None) -> Callable[[Callable
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for name in kwargs:
+                if name not in known and settings is not None and name not in (others := settings()):
+                    raise ConfigError(
+                        "unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, {*known, *others})
+                    )
                 if name not in known and not open_ended:
                     raise UsageError(
                         "{called} has no argument {name!r}{nearest}",

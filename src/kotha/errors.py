@@ -5,8 +5,12 @@ checked with ``assert`` instead.
 """
 
 import errno
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from kotha.i18n.message import Message, Text, english
@@ -77,7 +81,7 @@ class TrainingError(KothaError):
 
 
 class NotFiniteError(KothaError):
-    """A model whose activations are NaN or infinite, or whose norms overflow, so that its predictions mean nothing."""
+    """A model whose activations are NaN or overflow, so its predictions are meaningless."""
 
     def __init__(self, model: Text | None = None) -> None:
         super().__init__(
@@ -152,13 +156,44 @@ def reason(error: BaseException) -> Text:
     return first if isinstance(first, Message) else str(error)
 
 
-def library(name: str, needed: Text, error: type[KothaError] = KothaError) -> Any:
+def library(name: str, needed: Message, error: type[KothaError] = KothaError) -> Any:
     """Import an optional library; raise an error with the message ``needed`` if it is missing."""
     try:
         return import_module(name)
     except ImportError as problem:
-        message = Message(needed) if isinstance(needed, str) else needed
-        raise error(message.template, **message.values) from problem
+        raise error(needed.template, **needed.values) from problem
+
+
+def require(needed: Message, *names: str) -> None:
+    """Raise an error with the message ``needed`` if a library is missing; nothing is imported."""
+    if any(find_spec(name) is None for name in names):
+        raise KothaError(needed.template, **needed.values)
+
+
+class InstallCommand:
+    """The command that installs libraries into this environment, as a value for a message.
+
+    It names the libraries of an extra, because Kotha itself may be a checkout or a wheel that no package index has.
+    """
+
+    def __init__(self, extra: str = "", *libraries: str) -> None:
+        self.extra, self.libraries = extra, libraries
+
+    def __str__(self) -> str:
+        import shlex
+        import sys
+        from importlib.metadata import PackageNotFoundError, requires
+
+        found = list(self.libraries)
+        with suppress(PackageNotFoundError):  # Kotha runs from its sources and is not installed
+            lines = [line.partition(";") for line in requires("kotha") or ()]
+            found += [name.strip() for name, _, when in lines if f"extra == '{self.extra}'" in when.replace('"', "'")]
+        here, python = f"{Path.cwd()}{os.sep}", sys.executable or "python"
+        python = python.removeprefix(here)
+        return shlex.join([python, "-m", "pip", "install", *(found or [f"kotha[{self.extra}]"])])
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

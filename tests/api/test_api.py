@@ -6,6 +6,7 @@ import inspect
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ NAMES = [
     "load",
     "prepare",
     "presets",
+    "quiet",
     "train",
     "train_tokenizer",
     "write_questions",
@@ -222,6 +224,10 @@ WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: kotha.Run(None), "path=None has the wrong type; expected str \\| PathLike"),
     (lambda lm: kotha.compare(5), "runs=5 has the wrong type; expected Iterable"),
     (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' has the wrong type; expected float \\| None"),
+    (lambda lm: kotha.train("data", minute=1, out="x"), "unknown setting 'minute'; did you mean 'minutes'?"),
+    (lambda lm: kotha.train("data", n_layer=1, out="x"), "unknown setting 'n_layer'; did you mean 'n_layers'?"),
+    (lambda lm: kotha.finetune_classify("a.csv", out="x", epoch=1), "unknown setting 'epoch'; did you mean 'epochs'?"),
+    (lambda lm: kotha.load(paths="run"), "load has no argument 'paths'; did you mean 'path'?"),
     (lambda lm: kotha.train("data"), r"train: missing a required (keyword-only )?argument: 'out'"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' has the wrong type"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", texts=[]), "train_tokenizer has no argument 'texts'"),
@@ -238,14 +244,27 @@ def test_wrong_argument_types_raise_at_the_call(
         call(world["lm"])
 
 
-@pytest.mark.parametrize("name", ["trace", "attention", "flow", "lens", "heads", "worksheet"])
-def test_a_file_name_is_not_accepted_as_a_text(world: dict[str, Any], name: str) -> None:
+@pytest.mark.parametrize("file", ["stories.jsonl", "missing.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("trace", "attention", "flow", "lens", "heads", "worksheet", "embed"),
+        *("seq2seq.alignment", "seq2seq.translate", "bert.fill", "moods.classify"),
+    ],
+)
+def test_a_file_name_is_not_accepted_as_a_text(world: dict[str, Any], name: str, file: str) -> None:
+    model, _, method = name.rpartition(".")
+    lm = kotha.load(model) if model else world["lm"]
     with (
-        pytest.raises(kotha.KothaError, match=r"'stories.jsonl' is the name of a file.* pass the contents"),
+        pytest.raises(kotha.KothaError, match=rf"'{file}' is the name of a file.* pass the contents"),
         contextlib.ExitStack() as entered,
     ):
-        looked = getattr(world["lm"], name)("stories.jsonl")
+        looked = getattr(lm, method)(file)
         entered.enter_context(looked)  # a trace reads its text when its block is entered
+
+
+def test_a_sentence_may_name_a_file(world: dict[str, Any]) -> None:
+    assert world["lm"].lens("read stories.jsonl").title == "read stories.jsonl"
 
 
 def test_a_pipe_as_config_is_rejected_without_blocking(tmp_path: Path) -> None:
@@ -327,3 +346,41 @@ def test_views_render_in_a_sandboxed_frame(world: dict[str, Any], name: str) -> 
     assert 'sandbox="allow-scripts"' in shown
     assert shown.count("<") == 2, "the page itself is inside srcdoc, escaped"
     assert json.dumps(view.to_dict(), ensure_ascii=False)
+
+
+def test_every_result_has_a_short_repr_of_one_line(world: dict[str, Any]) -> None:
+    lm, text = world["lm"], "নদীর ধারে একটি গ্রাম।"
+    index = kotha.Index("reprs.index")
+    assert repr(index) == "Index('reprs.index': new)"
+    judging = kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging-reprs", tokens=5)
+    judging.record("মিনা", judging.left_for("মিনা")[0].id, "left")
+    found = [
+        *(index, index.update("stories.jsonl"), index.measures, index.search(text), index.ask(text), world["run"], lm),
+        *(kotha.prepare("stories.jsonl", "tokenizer", "for-reprs"), kotha.presets()[0], lm.tokenizer, lm.engine()),
+        *(lm.evaluate("stories.jsonl"), lm.evaluate("pairs.jsonl"), lm.evaluate("stories.jsonl", perturb=["latin"])),
+        *(
+            lm.attention(text),
+            lm.flow(text),
+            lm.lens(text),
+            lm.worksheet(text),
+            lm.embedder(),
+            lm.export("hf", "hf-reprs"),
+        ),
+        *(kotha.compare(["run", "run/best"], text="stories.jsonl"), kotha.load("moods").classify(text, why=True)),
+        *(kotha.load("moods").evaluate("moods.csv"), kotha.load("seq2seq").evaluate("pairs.tsv", pair=("bn", "en"))),
+        *(kotha.load("bert").evaluate("stories.jsonl"), kotha.load("bert").fill("নদীর ধারে [MASK] থাকে।")),
+        *(judging, judging.result()),
+    ]
+    long = {repr(each)[:80]: len(repr(each)) for each in found if len(repr(each)) > 240 or "\n" in repr(each)}
+    assert not long
+    report, answer, score = repr(found[7]), repr(found[4]), repr(found[11])
+    assert report.startswith("PrepareReport(train_documents=") and "hits=<5 items>" in answer
+    assert "bits_per_byte=" in score and "documents=60" in score
+
+
+def test_a_repr_never_fails(world: dict[str, Any]) -> None:
+    Path("damaged.index").write_text("no index", encoding="utf-8")
+    assert "is not an index" in repr(kotha.Index("damaged.index")) or "damaged" in repr(kotha.Index("damaged.index"))
+    shutil.copytree("run", "damaged-run")
+    Path("damaged-run/best.json").write_text("{", encoding="utf-8")
+    assert repr(kotha.Run("damaged-run")).startswith("Run('damaged-run': ")

@@ -14,7 +14,7 @@ from scripts.book.numbers import numbers_of
 from scripts.book.running import Outcome, _compare_prose, check
 
 # Slow chapters, and the language in which each always runs; the languages alternate, so that both are tested.
-LONG = {"06-gpt": "en", "07-training": "bn", "09-family": "en", "10-using": "bn", "11-limits": "en"}
+LONG = {"06-gpt": "en", "07-training": "bn", "09-family": "en", "10-using": "bn", "11-limits": "en", "build": "bn"}
 RUNS = [
     pytest.param(each, marks=[pytest.mark.slow] * (LONG.get(each.name, each.language) != each.language), id=each.label)
     for each in chapters()

@@ -109,7 +109,7 @@ def test_a_run_in_health_is_told_so_and_what_was_not_looked_at(browser, tmp_path
     with opened(browser, path) as page:
         result = page.locator("main").inner_text()
         assert str(found.healthy) in result
-        assert "were not counted" in result and "was not found" in result
+        assert "were not computed" in result and "was not found" in result
 
 
 def test_a_run_that_has_just_begun_has_a_page(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_the_page_begins_with_the_results(page: Shown) -> None:
     ]
     (chart,) = page.blocks("curves")
     names = [text(label).partition(" = ")[0] for _, label in chart["levels"]]
-    assert names == ["uniform", "unigram", "floor"], "the baselines are in the chart"
+    assert names == ["uniform", "unigram", "5-gram", "floor"], "the baselines are in the chart"
     labels = [text(each["label"]) for each in page.blocks("columns")[0]["columns"][1][1:]]
     assert labels[0] == "step 0: random weights"
     assert re.fullmatch(r"step (\d+) of \1", labels[-1]), "the last sample is that of the last step"
@@ -93,7 +93,7 @@ def test_other_folders_are_not_overwritten(tmp_path: Path, capsys) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("years of work")
     assert main(["demo", "--out", str(tmp_path), "--documents", "100"]) == 1
-    assert "holds run and is not a demo folder; choose a new" in capsys.readouterr().err
+    assert "contains run and is not a demo folder; choose a new" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["run", "thesis.tex"]
 
 

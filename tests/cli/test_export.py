@@ -21,7 +21,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bundle = shaken(CONFIGS["qwen3"])
     save(folder / "best", bundle.model, bundle.tokenizer)
     (folder / "checkpoints").mkdir()
-    about = {"data": {"path": "/home/me/stories", "train_tokens": 1234}, "task": "next-token"}
+    about = {"data": {"path": "/home/me/stories", "train_tokens": 1234}, "task": "next-token", "language": "bn"}
     (folder / "config.json").write_text(json.dumps({**about, "training": {"optimizer": "muon"}}))
     result = {"steps": 9, "tokens": 99, "best_step": 7, "bits_per_byte": 0.5, "loss_nats": 10**400}  # too large
     (folder / "summary.json").write_text(json.dumps(result))

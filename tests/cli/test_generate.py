@@ -71,8 +71,8 @@ def test_dropped_context_is_reported(capsys: Any, run: Path) -> None:
         (
             2 * context,
             2,
-            f"only the last {context:,} tokens of the prompt were used, because the model's context is no "
-            "longer than that",
+            f"only the last {context:,} tokens of the prompt were used, because the prompt is longer than the "
+            "model's context",
         ),
     ]:
         prompt = " ".join(["নদীর"] * words)

@@ -118,5 +118,5 @@ def test_invalid_task_files_are_rejected(tiny, tokenizer, tmp_path: Path, monkey
     with pytest.raises(UsageError, match="has no task name"):
         run_task(tiny(), tokenizer, tmp_path / "empty.yaml")
     monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
-    with pytest.raises(KothaError, match=r"pip install 'kotha\[harness\]'"):
+    with pytest.raises(KothaError, match=r"pip install 'lm-eval"):
         run_task(tiny(), tokenizer, tmp_path / "empty.yaml")

@@ -9,6 +9,7 @@ import torch
 from tests.generation.conftest import LAYOUTS, REMOVED, tiny
 from torch import nn
 
+import kotha
 from kotha.generation import compilation
 from kotha.generation import native as native_module
 from kotha.generation.cache import RowCache
@@ -16,6 +17,7 @@ from kotha.generation.cache_memory import CacheMemory
 from kotha.generation.compilation import native
 from kotha.generation.engine import Engine
 from kotha.generation.native import NativeModel, NativeStep, Pace
+from kotha.generation.native_decoder import NativeDecoder
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import Int8Linear, as_arrays, prepare
@@ -172,3 +174,23 @@ def test_without_a_compiler_the_text_is_the_same(no_compiler: None) -> None:
     alone = Engine(model, None).generate([request])[0].ids
     assert Engine(model, None, weights="float32").generate([request])[0].ids == alone
     assert Engine(model, None, weights="int8").generate([request])[0].tokens == 20
+
+
+@needs_compiler
+def test_generate_uses_the_c_step_unless_the_model_has_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a step in torch takes several times as long, because its threads wait for each other."""
+    lm = kotha.load()
+    used: list[int] = []
+    step = NativeDecoder.start
+    monkeypatch.setattr(NativeDecoder, "start", lambda *given: used.append(1) or step(*given))
+    text = lm.generate("নদীর ধারে", tokens=4, seed=1)
+    request = Request(prompt="নদীর ধারে", tokens=4, settings=SamplingSettings(seed=1))
+    assert len(used) == 4
+    assert text == "নদীর ধারে" + lm.engine().generate([request])[0].text
+    assert len(used) == 4, "the engine's default is the model itself"
+    hooked = lm.model.stack.blocks[0].register_forward_hook(lambda *_: None)
+    assert lm.generate("নদীর ধারে", tokens=4, seed=1) == text and len(used) == 4
+    hooked.remove()
+    with torch.no_grad():
+        lm.model.tokens.weight[:] = 0  # a change of the model is used by the next call
+    assert lm.generate("নদীর ধারে", tokens=4, seed=1) != text and len(used) > 4

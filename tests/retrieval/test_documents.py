@@ -134,7 +134,7 @@ def test_without_pypdf_the_error_names_the_package(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(__import__("sys").modules, "pypdf", None)
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"x"))
-    with pytest.raises(CorpusError, match=r"pip install 'kotha\[pdf\]'"):
+    with pytest.raises(CorpusError, match=r"pip install 'pypdf"):
         read(file)
 
 

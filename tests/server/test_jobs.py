@@ -530,7 +530,11 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         ("jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be an integer"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "mimi"}, "did you mean 'mini'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "no preset 'vit-digits'"),
+        (
+            "jobs",
+            {"kind": "learn", "minutes": 1, "preset": "vit-digits"},
+            "'vit-digits' is not a preset for plain text",
+        ),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "is not a preset for plain text"),
         ("jobs", {"kind": "learn", "minutes": 1, "start": "plain", "vocab_size": 600}, "keeps its sizes"),
         ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "unknown field 'out'"),

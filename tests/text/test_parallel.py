@@ -71,7 +71,7 @@ def test_an_address_without_a_listener_fails_at_once(free_port):
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(KothaError, match=r"pip install 'kotha\[ray\]'"), worker_pool("ray", 1):
+    with pytest.raises(KothaError, match=r"pip install 'grpcio>=1.60' 'ray"), worker_pool("ray", 1):
         pass
 
 

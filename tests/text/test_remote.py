@@ -166,7 +166,7 @@ def test_invalid_addresses_are_rejected(address, message):
 @pytest.mark.parametrize(("scheme", "package"), [("s3", "s3fs"), ("gs", "gcsfs")])
 def test_a_scheme_without_its_package_says_what_to_install(scheme, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(KothaError, match=f"{scheme}:// needs {package}: pip install {package}"):
+    with pytest.raises(KothaError, match=f"{scheme}:// needs {package}; install it with: .*pip install {package}"):
         texts(f"{scheme}://bucket/a.jsonl")
 
 

@@ -90,7 +90,7 @@ def test_an_empty_request_is_a_run_of_the_default_length() -> None:
 def test_contradictions_are_rejected(request_: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         TrainRequest(**request_)
-    with pytest.raises(UsageError, match="give the data"):
+    with pytest.raises(UsageError, match="specify the data"):
         choose_settings(TrainRequest(minutes=1))
 
 

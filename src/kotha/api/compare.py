@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kotha.api import AnyPath, listed
 from kotha.api.model import load
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import KothaError, NotFiniteError, UsageError
@@ -25,6 +26,7 @@ from kotha.text.held_out import read_held_out
 _MOST_BYTES = 500_000
 
 
+@displayed
 @checked()
 def compare(
     runs: Iterable[AnyPath],

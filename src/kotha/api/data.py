@@ -3,12 +3,13 @@
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kotha.api import AnyPath, listed
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option, Text
@@ -22,7 +23,7 @@ from kotha.text.clean.duplicates import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.report import CorpusReport as CorpusReport
 from kotha.text.corpus.report import inspect_corpus as inspect_documents
-from kotha.text.corpus.sources import list_sources
+from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
@@ -46,6 +47,7 @@ def built_in_stories(documents: int = 1000, *, seed: int = 0, kinds: Iterable[st
     return itertools.islice(endless(seed, kinds=tuple(kinds) or None), documents)
 
 
+@displayed
 @checked()
 def write_stories(
     out: AnyPath,
@@ -109,6 +111,7 @@ def write_questions(
     return path, count
 
 
+@displayed
 @checked()
 def inspect_corpus(
     paths: AnyPath | Iterable[AnyPath],
@@ -120,8 +123,14 @@ def inspect_corpus(
     on_problem: OnProblem | None = None,
 ) -> CorpusReport:
     """Read a corpus once, and report its size, duplicates, language, scripts and unreadable documents."""
-    sources, done = list_sources(listed(paths), errors=errors), 0
-    total = sum(source.size or 0 for source in sources)
+    read = _reading(list_sources(listed(paths), errors=errors), on_progress)
+    options: Any = {"errors": errors, "on_problem": on_problem, "on_bytes": read}
+    return inspect_documents(listed(paths), field=field, language=language, **options)
+
+
+def _reading(sources: list[Source], on_progress: OnProgress | None) -> Callable[[int], None]:
+    """Return a function that receives the number of bytes read and reports the progress in reading the sources."""
+    done, total = 0, sum(source.size or 0 for source in sources)
 
     def read(n_bytes: int) -> None:
         nonlocal done
@@ -129,8 +138,7 @@ def inspect_corpus(
         if on_progress is not None:
             on_progress(Message("reading"), done, total)
 
-    options: Any = {"errors": errors, "on_problem": on_problem, "on_bytes": read}
-    return inspect_documents(listed(paths), field=field, language=language, **options)
+    return read
 
 
 def cards_table(cards: Sequence[card.Card]) -> Table:
@@ -184,6 +192,7 @@ def keep_tokenizer(source: str, out: AnyPath, *, extra_ids: int | None = None, o
     return tokenizer
 
 
+@displayed
 @checked(train_pieces)
 def train_tokenizer(
     paths: AnyPath | Iterable[AnyPath],
@@ -194,6 +203,7 @@ def train_tokenizer(
     overwrite: bool = False,
     field: str = "text",
     errors: Errors = "stop",
+    on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,
     workers: int | None = None,
     on: str | None = None,
@@ -214,14 +224,18 @@ def train_tokenizer(
     if path is not None:
         check_free(path, overwrite)
     check_workers(on, workers)
-    documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
+    sources = list_sources(listed(paths), errors=errors, on_problem=on_problem)
+    options: Any = {"errors": errors, "on_problem": on_problem, "on_bytes": _reading(sources, on_progress)}
+    documents = read_documents(sources, field=field, **options)
     with worker_pool(on, workers) as pool:
-        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, pool=pool, **more)
+        more |= {"pool": pool, "on_progress": on_progress}
+        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, **more)
     if path is not None:
         tokenizer.save(path)
     return tokenizer
 
 
+@displayed
 @checked(PrepareOptions)
 def prepare(
     paths: AnyPath | Iterable[AnyPath],
@@ -257,7 +271,7 @@ def prepared_table(report: PrepareReport, title: str = "") -> Table:
     ]
     removals = (
         Message("{n:,} duplicates", n=report.duplicates),
-        Message("{n:,} near duplicates of validation documents", n=report.leaked),
+        Message("{n:,} near-duplicates of validation documents", n=report.leaked),
         Message("{n:,} unreadable", n=report.problems),
     )
     removed = [each for each in removals if each.values["n"]] or Message("nothing")

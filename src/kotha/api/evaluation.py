@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kotha.api import AnyPath
 from kotha.api.loaded_model import OpenedModel
 from kotha.api.options import EvaluateOptions
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.errors import NotFiniteError, UsageError
 from kotha.i18n.message import Message, OnProgress
@@ -32,6 +33,7 @@ _FILES = {
 class EvaluationMixin(OpenedModel):
     """Evaluation methods for ``LanguageModel``."""
 
+    @displayed
     @checked(EvaluateOptions)
     def evaluate(
         self,

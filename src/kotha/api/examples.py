@@ -11,7 +11,7 @@ from typing import Any
 from kotha.api import AnyPath
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import UsageError
+from kotha.errors import InstallCommand, UsageError
 from kotha.evaluation.classification import ClassificationScore, classes_document, evaluate_classifier, evaluate_images
 from kotha.evaluation.instructions import evaluate_instructions
 from kotha.evaluation.translation import can_score, evaluate_pairs, translations_document
@@ -50,6 +50,9 @@ def train_on_examples(
     ``of_pairs`` holds the options for a table, or is None for images; ``listeners`` are on_event and on_remark.
     """
     use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
+    if of_pairs is not None and not can_score() and (say := listeners.get("on_remark")):
+        template = "BLEU and chrF++ will not be computed: they need sacrebleu; install it with: {command}"
+        say(Message(template, command=InstallCommand("scores")))
     if resume:
         request.check_resumes()
         finetune.resume(use, folder, dict(request.changes), **listeners)
@@ -106,7 +109,8 @@ def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
     """Score a text classifier."""
     score = evaluate_classifier(best, parts.test, parts.train)
     if len(score.baselines) < 2:
-        say(Message("the TF-IDF baseline was skipped: it needs scikit-learn (pip install 'kotha[baselines]')"))
+        template = "the TF-IDF baseline was skipped: it needs scikit-learn; install it with: {command}"
+        say(Message(template, command=InstallCommand("baselines")))
     return _classes(score, run, "Evaluated on {n:,} texts held out from training and from model selection.")
 
 
@@ -125,7 +129,6 @@ def _classes(score: ClassificationScore, run: Path, lead: str) -> dict[str, Any]
 def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """Score a translator."""
     if not can_score():
-        say(Message("BLEU and chrF++ were not computed: they need sacrebleu (pip install 'kotha[scores]')"))
         return {}
     score = evaluate_pairs(best, parts.test, parts.train)
     lead = Message("Evaluated on {n:,} pairs held out from training and from model selection.", n=score.sentences)

@@ -6,6 +6,8 @@ from typing import Any
 
 from kotha.api import AnyPath
 from kotha.api.examples import measure_answers, measure_texts
+from kotha.api.options import setting_names
+from kotha.api.progress import displayed
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
@@ -19,7 +21,8 @@ from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 
-@checked()
+@displayed
+@checked(settings=setting_names)
 def finetune_classify(
     data: AnyPath | None = None,
     *,
@@ -62,7 +65,8 @@ def finetune_classify(
     )
 
 
-@checked()
+@displayed
+@checked(settings=setting_names)
 def finetune_instruct(
     data: AnyPath | None = None,
     *,

@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kotha.api import AnyPath, listed
+from kotha.api.progress import displayed
 from kotha.arguments import checked
+from kotha.errors import KothaError
 from kotha.i18n.message import OnProgress
 from kotha.retrieval.answer import CitedAnswer as CitedAnswer
 from kotha.retrieval.answer import answer
@@ -15,6 +18,7 @@ from kotha.retrieval.hybrid import Hit as Hit
 from kotha.retrieval.index import By, IndexReport, PassageEmbedder, search, update
 from kotha.retrieval.index import SearchResult as SearchResult
 from kotha.retrieval.sqlite_store import Measures, SqliteStore
+from kotha.storage.status import exists
 from kotha.text.corpus.documents import OnProblem
 
 if TYPE_CHECKING:
@@ -42,7 +46,10 @@ class Index:
         self._store: SqliteStore | None = None
 
     def __repr__(self) -> str:
-        return f"Index({self.path!r}: {self.measures.passages:,} passages)"
+        try:
+            return f"Index({self.path!r}: {self.measures.passages:,} passages)"
+        except (KothaError, OSError) as error:
+            return f"Index({self.path!r}: {'new' if not exists(Path(self.path)) else error})"
 
     def __enter__(self) -> "Index":
         return self
@@ -50,6 +57,7 @@ class Index:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @displayed
     @checked(IndexOptions)
     def update(
         self,

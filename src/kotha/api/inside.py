@@ -1,19 +1,19 @@
 """Inspect a model: activations at hook points, and views for notebooks."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kotha.api import AnyPath
-from kotha.api.loaded_model import OpenedModel
+from kotha.api.loaded_model import OpenedModel, as_text
 from kotha.api.model_input import read_input, translator
 from kotha.api.options import InputOptions, SheetOptions
+from kotha.api.progress import displayed
 from kotha.arguments import checked
-from kotha.errors import UsageError
+from kotha.artifacts.own_text import own_opening
 from kotha.i18n.message import OnProgress
 from kotha.storage import bundled
-from kotha.storage.status import is_file
 
 if TYPE_CHECKING:
     from kotha.course.worksheet.page import SheetView
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kotha.inside.trace import Trace
     from kotha.inside.view import View
 
-Text = TypeVar("Text", str, str | None)
-
 
 class InspectionMixin(OpenedModel):
     """Inspection methods for ``LanguageModel``.
@@ -33,7 +31,7 @@ class InspectionMixin(OpenedModel):
     A view is displayed in a notebook as an offline page. ``save("x.html")`` writes the page, ``to_dict()`` returns the
     numbers, and ``found`` is the typed result. ``options`` are the other fields of the input: ``generate=12`` (also
     inspect 12 generated tokens), ``second`` (the second sentence for a BERT model) and ``target`` (a translation). A
-    string is always treated as text, so a string that is a file name raises an error. ``heads`` also accepts a file as
+    string is always treated as text, so the name of a file raises an error. ``heads`` also accepts a file as
     a ``Path``.
     """
 
@@ -55,7 +53,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.inputs import read
         from kotha.inside.trace import trace
 
-        given = read(self.bundle.model, self.bundle.tokenizer, _as_text(text))
+        given = read(self.bundle.model, self.bundle.tokenizer, as_text(text))
         chosen = choose_layers(self.bundle.model, layers) if layers else None
         with trace(self.bundle.model, layers=chosen, hook_points=hook_points) as seen:
             given.pass_through(self.bundle.model)
@@ -76,7 +74,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.hook_points import choose_layers
 
         chosen = choose_layers(self.bundle.model, layers)
-        return attention_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options)), chosen)
+        return attention_view(self.bundle, read_input(self.bundle, InputOptions(as_text(text), **options)), chosen)
 
     @checked()
     def alignment(
@@ -92,7 +90,7 @@ class InspectionMixin(OpenedModel):
         """
         from kotha.inside.attention import alignment_view
 
-        return alignment_view(self.bundle, text, target, layer, translator(self.bundle, beams))
+        return alignment_view(self.bundle, as_text(text), target, layer, translator(self.bundle, beams))
 
     @checked(InputOptions)
     def flow(self, text: str | None = None, **options: Any) -> "View[Flow]":
@@ -103,7 +101,8 @@ class InspectionMixin(OpenedModel):
         """
         from kotha.inside.flow import QUESTION, flow_view
 
-        return flow_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options), QUESTION))
+        usual = own_opening(self.path, self.tokenizer) or QUESTION
+        return flow_view(self.bundle, read_input(self.bundle, InputOptions(as_text(text), **options), usual))
 
     @checked(InputOptions)
     def lens(self, text: str | None = None, **options: Any) -> "View[Lens]":
@@ -115,8 +114,9 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.lens import lens_view, refuse_classes
 
         refuse_classes(self.bundle.model)
-        return lens_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options)))
+        return lens_view(self.bundle, read_input(self.bundle, InputOptions(as_text(text), **options)))
 
+    @displayed
     @checked()
     def heads(
         self,
@@ -142,7 +142,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.heads.study import heads_view
 
         title: Any = {} if self.path is None else {"name": bundled.title(self.path)}
-        file, words = (text, None) if isinstance(text, Path) else (path, _as_text(text))
+        file, words = (text, None) if isinstance(text, Path) else (path, as_text(text))
         given: Any = {"path": None if file is None else str(file), "text": words, "run": self.path}
         source = TextSource(**given, tokens=tokens, field=field, pair=pair)
         return heads_view(self.bundle, source, **title, on_progress=on_progress)
@@ -160,16 +160,5 @@ class InspectionMixin(OpenedModel):
         from kotha.course.worksheet.model import model_sheet
         from kotha.course.worksheet.page import sheet_view
 
-        which = SheetOptions(text=_as_text(text), **which).of_model
+        which = SheetOptions(text=as_text(text), **which).of_model
         return sheet_view(model_sheet(self.bundle, text, **which))
-
-
-def _as_text(text: Text) -> Text:
-    """Return the text; raise ``UsageError`` if it is the name of a file."""
-    with suppress(OSError, ValueError):  # too long for a file name, or contains NUL
-        if text is not None and is_file(Path(text)):
-            raise UsageError(
-                "{text!r} is the name of a file, not a text; pass the contents of the file (heads also accepts a path)",
-                text=text,
-            )
-    return text

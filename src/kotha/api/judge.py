@@ -7,6 +7,7 @@ from typing import Any
 
 from kotha.api import AnyPath
 from kotha.api.model import load
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.evaluation.judge.results import BlindPair as BlindPair
@@ -21,6 +22,7 @@ from kotha.storage.status import exists
 _MOST_ROWS = 64
 
 
+@displayed
 @checked(SamplingSettings)
 def judge(
     models: Sequence[AnyPath] = (),

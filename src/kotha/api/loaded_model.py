@@ -3,6 +3,7 @@
 import os
 import reprlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +11,7 @@ import torch
 
 from kotha.api import AnyPath
 from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.own_text import model_language
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Message, Plural
@@ -19,7 +21,8 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.storage import bundled
-from kotha.storage.status import is_directory
+from kotha.storage.status import is_directory, is_file
+from kotha.text.corpus.sources import kind_of
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from kotha.text.held_out import HeldOut
 
 Family = TypeVar("Family", GPT, BERT, Seq2Seq)
+Text = TypeVar("Text", str, str | None)
 _ONLY: dict[type, str] = {
     GPT: "{called} is a {family} model; only GPT models can predict text{instead}",
     BERT: "{called} is a {family} model; only BERT models can fill gaps",
@@ -74,6 +78,15 @@ class OpenedModel:
         96
         """
         return self.bundle.config
+
+    @property
+    def language(self) -> str | None:
+        """The language of the model's training text, as an ISO 639 code; None if unknown.
+
+        >>> lm.language
+        'bn'
+        """
+        return model_language(self.path)
 
     @property
     def device(self) -> torch.device:
@@ -128,3 +141,25 @@ class OpenedModel:
         family = self.config.family
         instead = _USES.get(family.rpartition("-")[2], "")
         return UsageError(template, called=self._called, family=family, instead=instead)
+
+
+def as_text(text: Text) -> Text:
+    """Return the text; raise ``UsageError`` for the name of a file: one that exists, or one that ends like a corpus."""
+    if text is not None and (_exists(text) or _ends_like_a_corpus(text)):
+        raise UsageError(
+            "{text!r} is the name of a file, not a text; pass the contents of the file (heads also accepts a path)",
+            text=text,
+        )
+    return text
+
+
+def _exists(text: str) -> bool:
+    with suppress(OSError, ValueError):  # too long for a file name, or contains NUL
+        return is_file(Path(text))
+    return False
+
+
+def _ends_like_a_corpus(text: str) -> bool:
+    with suppress(ValueError):
+        return len(text.split()) == 1 and bool(kind_of(text))
+    return False

@@ -16,6 +16,8 @@ import torch
 from kotha.api import AnyPath
 from kotha.api.evaluation import EvaluationMixin
 from kotha.api.inside import InspectionMixin
+from kotha.api.loaded_model import as_text
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts import model_folder as folders
 from kotha.errors import KothaError, UsageError
@@ -24,8 +26,8 @@ from kotha.generation.engine import Engine as Engine
 from kotha.generation.request import Request as Request
 from kotha.generation.request import Result as Result
 from kotha.generation.settings import SamplingSettings as SamplingSettings
-from kotha.generation.weights import Weights, stored_weights
-from kotha.i18n.message import OnProgress, Option
+from kotha.generation.weights import Weights, stored_weights, worth_copying
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -132,7 +134,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
         requests = [self._request(each, tokens, seed, stop, how) for each in prompts]
-        results = self.engine(max(1, min(len(prompts), _MOST_ROWS))).generate(requests)
+        results = self._fast_engine(max(1, min(len(prompts), _MOST_ROWS))).generate(requests)
         texts = [each + result.text for each, result in zip(prompts, results, strict=True)]
         return texts[0] if isinstance(prompt, str) else texts
 
@@ -147,15 +149,16 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         True
         """
         request = self._request(prompt, tokens, seed, stop, how)
-        return (event.text for event in self.engine().stream(request) if event.text)
+        return (event.text for event in self._fast_engine().stream(request) if event.text)
 
     @checked()
     def engine(
         self, max_batch: int = 1, weights: Weights | Literal["stored"] | None = None, *, kept_bytes: int = 0
     ) -> Engine:
-        """Return the engine that ``generate`` uses, for custom requests: probabilities, many texts, narrower weights.
+        """Return an engine for custom requests: probabilities, many texts, narrower weights.
 
-        ``stored`` keeps the weights' type, but copies them into a layout that is fast to read. ``kept_bytes`` limits
+        By default it uses the model itself. ``stored`` keeps the weights' type, but copies them into a layout that is
+        fast to read on a CPU, as ``generate`` does. ``kept_bytes`` limits
         the size of the prompt cache, which speeds up prompts with the same beginning.
 
         >>> from kotha.generation.request import Request
@@ -171,6 +174,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         settings: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, weights=stored, **settings)
 
+    def _fast_engine(self, max_batch: int = 1) -> Engine:
+        """Return an engine with its own copy of the weights if that is faster; the model may change between calls."""
+        return self.engine(max_batch, "stored" if worth_copying(self.model) else None)
+
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
         """Start a conversation, whose ``say`` method returns the answer to a turn.
@@ -183,7 +190,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> isinstance(talk.say("নদীর ধারে", tokens=5), str)
         True
         """
-        talk = Conversation(self.engine(), plain)
+        talk = Conversation(self._fast_engine(), plain)
         if talk.remark is not None:
             warnings.warn(str(talk.remark), stacklevel=3)  # the caller, outside the wrapper of @checked
         return talk
@@ -204,7 +211,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.generation.fill_mask import fill
 
-        return fill(*self._as(BERT), text, words)
+        return fill(*self._as(BERT), as_text(text), words)
 
     @checked()
     def follows(self, first: str, second: str) -> float:
@@ -215,10 +222,11 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.generation.fill_mask import follows
 
-        return follows(*self._as(BERT), first, second)
+        return follows(*self._as(BERT), as_text(first), as_text(second))
 
     # -- comparing texts --------------------------------------------------------------------------------------------
 
+    @displayed
     @checked()
     def embed(self, texts: str | Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
         """Embed one text or several as unit vectors: a NumPy array of shape (d_model,) or (texts, d_model).
@@ -231,7 +239,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         ((3, 96), True)
         """
         if isinstance(texts, str):
-            one: Vectors = self.embedder(layer)([texts], on_progress)[0]
+            one: Vectors = self.embedder(layer)([as_text(texts)], on_progress)[0]
             return one
         return self.embedder(layer)(texts, on_progress)
 
@@ -248,6 +256,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     # -- other families, other programs ----------------------------------------------------------------------------
 
+    @displayed
     @checked()
     def translate(self, text: Texts, *, beams: int = 4, on_progress: OnProgress | None = None) -> Texts:
         """Translate a text, or each text in a list, by beam search (Seq2Seq only).
@@ -257,7 +266,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.generation.beam import translate
 
-        texts = [text] if isinstance(text, str) else list(text)
+        texts = [as_text(text)] if isinstance(text, str) else list(text)
         found = translate(*self._as(Seq2Seq), texts, beams, on_progress)
         return found[0] if isinstance(text, str) else found
 
@@ -292,11 +301,14 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
                 raise UsageError("{why} applies only to texts; for a ViT use attention", why=Option("why"))
             answers = classify_images(self.bundle, [Path(each) for each in inputs])
         else:
+            if isinstance(text, str):
+                as_text(text)
             if not all(isinstance(each, str) for each in inputs):
                 raise UsageError("{called} takes texts, not paths; pass the contents of the file", called=self._called)
             answers = Classifier(self.bundle).classify([str(each) for each in inputs], why)
         return answers[0] if is_single else answers
 
+    @displayed
     @checked()
     def export(
         self,
@@ -307,6 +319,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         license: str | None = None,
         lines: Sequence[str] | None = None,
         overwrite: bool = False,
+        on_progress: OnProgress | None = None,
     ) -> "ParityReport":
         """Export the model for other tools, and verify that the outputs match (``passed`` in the report).
 
@@ -319,6 +332,8 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.export.targets import export
 
+        if on_progress is not None:
+            on_progress(Message("writing and comparing"), 0, 0)
         options: Any = {"weights": weights, "license": license, "lines": lines, "overwrite": overwrite}
         return export(self.bundle, to, Path(out), run=self.path, **options)
 

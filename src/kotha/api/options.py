@@ -165,14 +165,19 @@ class SheetOptions:
         return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}
 
 
+def setting_names() -> set[str]:
+    """Return the names of all training settings and model sizes."""
+    from kotha.model.config import FAMILIES
+    from kotha.training.config import TrainConfig
+
+    kinds: list[Any] = [TrainConfig, *FAMILIES.values()]
+    return {each.name for kind in kinds for each in fields(kind)}
+
+
 def is_setting(name: str) -> bool:
     """Return whether a name is either a training setting or a model size.
 
     >>> is_setting("batch_size"), is_setting("d_model"), is_setting("out")
     (True, True, False)
     """
-    from kotha.model.config import FAMILIES
-    from kotha.training.config import TrainConfig
-
-    kinds: list[Any] = [TrainConfig, *FAMILIES.values()]
-    return any(each.name == name for kind in kinds for each in fields(kind))
+    return name in setting_names()

@@ -10,9 +10,11 @@ from typing import Any
 from kotha.api import AnyPath
 from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
+from kotha.api.options import setting_names
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError, UsageError
+from kotha.errors import CheckpointError, KothaError, UsageError
 from kotha.generation.engine import Engine
 from kotha.generation.plain import write
 from kotha.generation.request import Request
@@ -50,7 +52,10 @@ class Run:
         self.folder.about()  # raises an error if this is not a run folder
 
     def __repr__(self) -> str:
-        best = self.folder.best() or {}
+        try:
+            best = self.folder.best() or {}
+        except KothaError as error:
+            return f"Run({str(self.path)!r}: {error})"
         bits, step = best.get("bits_per_byte"), best.get("step")
         status = "no model yet" if step is None else f"best at step {step:,}"
         return f"Run({str(self.path)!r}: {status}{'' if bits is None else f', {bits:.3f} bits per byte'})"
@@ -101,7 +106,8 @@ class Run:
         return load(self.path)
 
 
-@checked()
+@displayed
+@checked(settings=setting_names)
 def train(
     data: AnyPath,
     *,
@@ -132,9 +138,8 @@ def train(
     Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with
     ``quality="best"`` and a long time budget, teachers are trained too. ``start`` is a run, a model folder, a Hugging
     Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil from. ``recipe`` is course,
-    classic or modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive metrics, and
-    ``on_remark`` receives messages. Under torchrun all processes train together; ``shard`` shards the model across them
-    (FSDP).
+    classic or modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive metrics,
+    ``on_remark`` messages. Under torchrun, all processes train together; ``shard`` shards the model among them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
@@ -188,6 +193,7 @@ def _train(
             request = replace(request, origin=origin_at(start))
         if tensorboard and ranks.is_first:
             on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
+        on_remark = on_remark if ranks.is_first else None
         options: Any = {"resume": resume or again, "on_event": on_event, "on_remark": on_remark}
         images = not exists(data / DATASET_FILE) and holds_images(data)
         table = is_file(data) and not images

@@ -2,8 +2,8 @@
 
 ::
 
-    config.json          format, model config, dtype, fingerprint of the tokenizer, and the chat template of a model
-                         that was fine-tuned for conversation
+    config.json          format, model config, dtype, fingerprint of the tokenizer, the chat template of a model
+                         that was fine-tuned for conversation, and the language of its text, if known
     model.safetensors    every weight once; tied weights under the first name
     tokenizer.json       if the model reads text
 
@@ -92,10 +92,12 @@ def save(
     stored: Stored | None = None,
     chat: ChatTemplate | None = None,
     card: str | None = None,
+    language: str | None = None,
 ) -> Path:
     """Write a model folder atomically; ``overwrite`` replaces an existing model folder, and nothing else.
 
-    ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown.
+    ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown,
+    and ``language`` the ISO 639 code of the model's language.
     A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets this option so
     that a run does not fail at its end because of such files.
     """
@@ -117,6 +119,7 @@ def save(
         "dtype": kind,
         "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
         **({} if chat is None else {"chat_template": dict(chat.marks)}),
+        **({} if language is None else {"language": language}),
     }
     with atomic_directory(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
         if tokenizer is not None:
@@ -180,7 +183,7 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
         return build(config, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch: the size overflows
         raise KothaError(
-            "its config describes matrices too large for any machine, but there are only {n_tensors:,} tensors",
+            "its config describes impossibly large matrices, but the file contains only {n_tensors:,} tensors",
             n_tensors=n_tensors,
         ) from error
 

@@ -44,6 +44,9 @@ def export(
         license_: Licence named in the model card (hf only).
     """
     import kotha
+    from kotha.api.requirements import require_for_export
+
+    require_for_export(to)  # before torch is imported
     from kotha.api.conversion import lines_of
 
     options: Any = {"weights": type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}

@@ -1,10 +1,9 @@
-"""The user's language at the terminal: ``--language``, otherwise ``KOTHA_LANGUAGE``, otherwise English.
+"""The user's language at the terminal: ``--language``, otherwise ``KOTHA_LANGUAGE``, otherwise that of the locale.
 
 Commands and the packages that they call produce messages, which this module translates into text. The output of
 ``--json`` is the same in every language.
 """
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +11,9 @@ from itertools import pairwise
 
 from kotha.i18n import catalogue
 from kotha.i18n.catalogue import Messenger
-from kotha.i18n.numbers import LANGUAGES, Language
+from kotha.i18n.numbers import LANGUAGES, Language, environment_language
 from kotha.report.page import pages_open_in
 
-VARIABLE = "KOTHA_LANGUAGE"
 _FLAG = "--language"
 
 
@@ -31,7 +29,7 @@ def requested_language(words: Sequence[str]) -> Language:
     >>> requested_language(["plan", "--language", "bn"]), requested_language(["plan", "--language=bn"])
     ('bn', 'bn')
     """
-    requested = os.environ.get(VARIABLE, "")
+    requested: str = environment_language()
     words = () if list(words[:2]) == ["corpus", "inspect"] else words  # there --language is for the corpus
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 import kotha
+from kotha.api.progress import silenced
 from kotha.cli.control_characters import visible_controls
 from kotha.cli.interrupts import INTERRUPTED, STOPPED, StoppedError
 from kotha.cli.language import current_language, log, translate, use_language
@@ -120,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; for a user error, print one line on stderr and return an exit code, without a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     _use_utf8()
-    with visible_controls(), use_language(words):
+    with visible_controls(), use_language(words), silenced():
         try:
             _run(words)
             sys.stdout.flush()

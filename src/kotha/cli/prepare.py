@@ -20,7 +20,7 @@ class PrepareCommandOptions:
     field: Field = "text"
     errors: OnErrors = "stop"
     duplicates: Duplicates = "exact"
-    """Duplicates to remove: none, exact copies only, or near duplicates as well."""
+    """Duplicates to remove: none, exact copies only, or near-duplicates as well."""
     workers: int | None = None
     """Number of processes that encode (default: one per core)."""
     on: WorkPlace = None
@@ -48,7 +48,7 @@ def prepare(
     Args:
         out: Data folder to create.
         validation: Share of documents to hold out, or a file of held-out documents.
-        leaks: Remove near duplicates of validation documents from the training data.
+        leaks: Remove near-duplicates of validation documents from the training data.
     """
     from kotha.api.data import prepare as make
     from kotha.api.data import prepared_table

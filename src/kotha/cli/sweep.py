@@ -40,6 +40,9 @@ def sweep(
         steps: Training steps per trial, instead of --minutes.
         html: Output file for the findings as an HTML page.
     """
+    from kotha.api.requirements import require_optuna
+
+    require_optuna()  # before torch is imported
     settings: dict[str, Any] = {**from_words(set_), **({} if steps is None else {"steps": steps})}
     with training_display(many=True) as listeners:
         from kotha.api import sweep as api

@@ -166,7 +166,7 @@ def progress() -> Iterator[OnProgress]:
             nonlocal printed
             now = time.monotonic()
             if stage not in tasks:
-                tasks[stage] = bars.add_task(translate(stage), total=total)
+                tasks[stage] = bars.add_task(translate(stage), total=total or None)
                 if not console.is_terminal:
                     log(Message("{stage} …", stage=translate(stage)))
                     printed = now

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import FILE_NAME, Kind, Level
-from kotha.cli.language import log, translate
+from kotha.cli.language import log
 from kotha.cli.options import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
-from kotha.cli.terminal import Output, report_problems, status
+from kotha.cli.terminal import Output, corpus_listeners, report_problems, status
 from kotha.i18n.message import Message, Plural
 
 if TYPE_CHECKING:
@@ -83,10 +83,8 @@ def train(
     """
     from kotha.api.data import train_tokenizer
 
-    arguments: Any = {**vars(options)}
-    with status(Message("reading …")) as shown, report_problems() as problems:
-        arguments["on_progress"] = lambda stage, *_: shown.update(translate(Message("{stage} …", stage=stage)))
-        tokenizer = train_tokenizer(paths, out=out, on_problem=problems, **arguments)
+    with corpus_listeners() as listeners:
+        tokenizer = train_tokenizer(paths, out=out, **listeners, **vars(options))
     if tokenizer.vocab_size < options.vocab_size:
         log(
             Message(

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from kotha.api.progress import label
 from kotha.cli.interrupts import stopped
 from kotha.cli.model_argument import model_path
 from kotha.cli.options import MoreSettings, OnErrors, Pair, group
 from kotha.cli.terminal import Output, Table
-from kotha.cli.training_display import label, readable, training_display
+from kotha.cli.training_display import readable, training_display
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Duration
 

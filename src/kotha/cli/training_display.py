@@ -7,28 +7,13 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
+from kotha.api.progress import evaluation_message, sample_of, stage_message
 from kotha.cli.interrupts import say_at_once
 from kotha.cli.language import log, translate
 from kotha.cli.terminal import notes
 from kotha.i18n.message import Message, ProgressMessage
 from kotha.i18n.message import Text as Remark
 from kotha.i18n.numbers import Size
-
-_SAMPLE_CHARACTERS = 110
-# Labels for the figures of a summary, by key.
-_LABELS = {
-    name.replace(" ", "_"): Message(name)
-    for name in (
-        *("accuracy", "best step", "bits per byte", "bits per character", "device", "loss nats", "macro f1"),
-        *("micro batch size", "peak memory bytes", "precision", "processes", "seconds", "steps", "stopped", "tokens"),
-        "tokens per second",
-    )
-}
-_UNITS = {
-    "bits_per_byte": "{value:.4f} bits/byte",
-    "bits_per_character": "{value:.4f} bits/character",
-    "loss_nats": "{value:.4f} nats",
-}
 
 
 @contextmanager
@@ -55,7 +40,9 @@ def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[s
             if not many:
                 console.print(evaluation_line(event))
         elif console.is_terminal:
-            live.update(progress_line(event, f"{translate(event['trial'])}  " if many else stage_of(event)))
+            live.update(
+                progress_line(event, f"{translate(event['trial'])}  " if many else translate(stage_message(event)))
+            )
 
     with live if is_live else nullcontext():
         yield {"on_event": show_event, "on_remark": show_remark}
@@ -63,26 +50,9 @@ def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[s
 
 def evaluation_line(event: dict[str, Any]) -> Text:
     """Format an evaluation in one line, with a sample from the model."""
-    found = event["validation"]
-    figures = [Message(unit, value=found[key]) for key, unit in _UNITS.items() if key in found][:2]
-    shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
-    figures += [Message("{name} {share:.1%}", name=label(name), share=found[name]) for name in shares]
-    line = Text(stage_of(event))
-    line.append(translate(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
-    sample = " ".join((event.get("sample") or "").split())
-    return line.append(f"  {sample[:_SAMPLE_CHARACTERS]}", style="dim") if sample else line
-
-
-def stage_of(event: dict[str, Any]) -> str:
-    """Return the current stage of a run with teachers, as the start of a line."""
-    if "stage" not in event:
-        return ""
-    return translate(Message("stage {stage}/{stages}  ", stage=event["stage"], stages=event["stages"]))
-
-
-def label(name: str) -> Remark:
-    """Return the label for a figure in a summary."""
-    return _LABELS.get(name) or name.replace("_", " ")
+    line = Text(translate(stage_message(event)) + translate(evaluation_message(event)))
+    sample = sample_of(event)
+    return line.append(f"  {sample}", style="dim") if sample else line
 
 
 def readable(name: str, value: Any) -> Remark:

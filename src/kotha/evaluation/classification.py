@@ -2,7 +2,7 @@
 
 The baselines are fitted to the same training examples. The first baseline predicts the most frequent class (majority).
 The second baseline is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn:
-``pip install kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
+the extra ``baselines``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
 is the mean F1 over the classes that occur among the labels or the predictions, as in scikit-learn, so a rare class has
 the same weight as a common one.
 """
@@ -20,6 +20,7 @@ from kotha.errors import DataError
 from kotha.evaluation.result import Measurement
 from kotha.generation.classify import Classifier, probabilities, vit_of
 from kotha.i18n.message import Message, OnProgress, Plural, Text, some_of
+from kotha.i18n.short_repr import ShortRepr
 from kotha.report.document import Block, Confusion, Heading, Headline, Paragraph, Report
 from kotha.report.table import Table
 from kotha.storage.images import LabelledImages
@@ -32,8 +33,8 @@ _LEAST_TEXTS = 2
 MOST_IN_MATRIX = 100
 
 
-@dataclass(frozen=True)
-class ClassScore:
+@dataclass(frozen=True, repr=False)
+class ClassScore(ShortRepr):
     """Scores of one class."""
 
     label: str
@@ -43,7 +44,7 @@ class ClassScore:
     support: int  # number of examples of this class
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassificationScore(Measurement):
     """Scores of a classifier."""
 

@@ -22,6 +22,7 @@ from kotha.errors import KothaError
 from kotha.evaluation.perplexity import FIGURES, Contamination, Nats, TextScore, perplexity
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.report.single_file import report_page
@@ -37,8 +38,8 @@ _ABOUT = [*map(Message, ("run", "model", "parameters", "tokenizer", "steps", "to
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
 
-@dataclass(frozen=True)
-class MeasuredText:
+@dataclass(frozen=True, repr=False)
+class MeasuredText(ShortRepr):
     """The size of the text that a model was evaluated on."""
 
     documents: int
@@ -49,8 +50,8 @@ class MeasuredText:
         return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, repr=False)
+class Row(ShortRepr):
     """One row of the table: the properties of a model, the length of its training, and its scores."""
 
     name: str
@@ -92,8 +93,8 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class ComparisonRemark:
+@dataclass(frozen=True, repr=False)
+class ComparisonRemark(ShortRepr):
     """The reason why a score is omitted or no best model is named; ``kind`` identifies the message."""
 
     kind: str
@@ -107,7 +108,7 @@ class ComparisonRemark:
         return Message(_REASONS[self.kind], names=self.names, count=self.count, **dict(two))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Measurement):
     """The rows of the table, and remarks on the scores that it omits."""
 

@@ -4,7 +4,7 @@ A task is a YAML file that names its documents (for example a local jsonl file),
 https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/new_task_guide.md. The harness makes three kinds of
 requests: the likelihood of a continuation after a context, the likelihood of a full text, and generated text.
 
-Install it with ``pip install kotha[harness]``. The harness runs Python functions that are named in a task file, so use
+It is in the extra ``harness``. The harness runs Python functions that are named in a task file, so use
 only files that you trust.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kotha.errors import KothaError, UsageError
+from kotha.errors import InstallCommand, KothaError, UsageError
 from kotha.evaluation.perplexity import check_windows, token_nats
 from kotha.generation.engine import Engine
 from kotha.generation.request import Request
@@ -87,7 +87,9 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path) -> dict[str, An
         from lm_eval.api.model import LM
         from lm_eval.tasks import TaskManager
     except ImportError as error:
-        raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
+        raise KothaError(
+            "task files need lm-evaluation-harness; install it with: {command}", command=InstallCommand("harness")
+        ) from error
     adapter = type("Adapter", (Answers, LM), {})(model, tokenizer)
     path = Path(file).resolve()
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)

@@ -20,6 +20,7 @@ from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
 from kotha.text.corpus.dialogues import Dialogues
@@ -32,8 +33,8 @@ _DEVIATIONS = 1.96  # for a 95 % interval
 _SHOWN = 5
 
 
-@dataclass(frozen=True)
-class AnsweredQuestion:
+@dataclass(frozen=True, repr=False)
+class AnsweredQuestion(ShortRepr):
     """A question, its expected answer and the model's answer."""
 
     renamed: ClassVar[Mapping[str, str]] = {"wanted": "expected", "said": "answer", "right": "correct"}
@@ -44,7 +45,7 @@ class AnsweredQuestion:
     correct: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InstructionScore(Measurement):
     """The accuracy of the answers to a set of questions."""
 

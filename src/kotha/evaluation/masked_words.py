@@ -37,7 +37,7 @@ _ROWS, _TOP, _DRAWS = 16, 5, 20
 Pair = tuple[Line, Line, bool]  # A, B, and whether B is from another document
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MaskedScore(Measurement):
     """The accuracy of a BERT on masked words and on pairs."""
 

@@ -13,7 +13,7 @@ Bits per byte and per character are the same total loss divided by the size of t
 
 The baselines use the same tokens. ``uniform`` assigns the same probability to every token. ``unigram`` uses the
 frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
-(``ngram.py``) of the model's training data; counting them takes a minute.
+(``ngram.py``) built from the model's training data, which takes a minute.
 """
 
 import math
@@ -30,6 +30,7 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.errors import DataError, UsageError
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, OnProgress, Plural, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
@@ -55,8 +56,8 @@ ORDERS = (3, 5)
 MAX_TOKENS = 10_000_000
 
 
-@dataclass(frozen=True)
-class Contamination:
+@dataclass(frozen=True, repr=False)
+class Contamination(ShortRepr):
     """The number of documents in a text that are also in a run's data."""
 
     documents: int
@@ -65,7 +66,7 @@ class Contamination:
     verdict: Text  # summary as text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TextScore(Measurement):
     """The score of a model on a text, and how it was measured."""
 
@@ -280,7 +281,7 @@ def score_table(score: TextScore, name: str = "model") -> Table:
                 "the {baseline} baseline, counted in the training text, predicts this text better than the model; "
                 "train for longer, or check the run with {doctor}",
                 baseline=Message(best),
-                doctor="kotha doctor",
+                doctor="`kotha doctor`",
             )
         )
     if score.changed and not score.unknown:

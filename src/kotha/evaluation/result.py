@@ -5,9 +5,10 @@ from dataclasses import asdict, fields
 from typing import Any, ClassVar, Self
 
 from kotha.i18n.message import Message, Text
+from kotha.i18n.short_repr import ShortRepr
 
 
-class Measurement:
+class Measurement(ShortRepr):
     """The base class of the frozen dataclasses that hold scores."""
 
     left_out: ClassVar[tuple[str, ...]] = ()  # fields too long for JSON

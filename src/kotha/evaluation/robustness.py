@@ -22,6 +22,7 @@ from kotha.evaluation.perplexity import evaluate_text
 from kotha.evaluation.result import Measurement
 from kotha.evaluation.translation import evaluate_pairs
 from kotha.i18n.message import Message, OnProgress, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -39,8 +40,8 @@ _MOST_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True)
-class ScoreDrop:
+@dataclass(frozen=True, repr=False)
+class ScoreDrop(ShortRepr):
     """The score on perturbed text or on another text."""
 
     kind: str
@@ -50,7 +51,7 @@ class ScoreDrop:
     example: str  # first characters of the evaluated text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Robustness(Measurement):
     """A score on unchanged text and with each perturbation."""
 

@@ -3,7 +3,7 @@
 BLEU (https://aclanthology.org/P02-1040) counts the word n-grams that translation and reference share, and chrF++
 (https://aclanthology.org/W17-4770) counts character and word n-grams, which is more suitable for an inflected language
 such as Bangla. Scores are comparable only with the same word tokenization, case handling and references, so each comes
-with sacrebleu's signature (https://aclanthology.org/W18-6319). Install sacrebleu with ``pip install kotha[scores]``.
+with sacrebleu's signature (https://aclanthology.org/W18-6319). sacrebleu is in the extra ``scores``.
 
 The baseline is a translation memory (nearest neighbour): the translation of a source is the target of the training
 source that shares the most words with it, weighted by rarity.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import DataError, KothaError
+from kotha.errors import DataError, InstallCommand, require
 from kotha.evaluation.result import Measurement
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, OnProgress, Plural, Text
@@ -32,7 +32,7 @@ from kotha.text.corpus.pairs import TextPairs
 _WORDS = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TranslationScore(Measurement):
     """BLEU and chrF++ from 0 to 100, each with its signature."""
 
@@ -49,6 +49,9 @@ class TranslationScore(Measurement):
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: bleu, chrf
 
 
+_NEEDED = Message("BLEU and chrF++ need sacrebleu; install it with: {command}", command=InstallCommand("scores"))
+
+
 def can_score() -> bool:
     """Return whether sacrebleu is installed."""
     return find_spec("sacrebleu") is not None
@@ -56,11 +59,10 @@ def can_score() -> bool:
 
 def score_translations(translations: Sequence[str], references: Sequence[str]) -> TranslationScore:
     """Compare translations with references, sentence by sentence."""
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-    except ImportError as error:
-        raise KothaError("BLEU and chrF++ need sacrebleu: pip install 'kotha[scores]'") from error
+    require(_NEEDED, "sacrebleu")
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
     if not translations:
         raise DataError("no translations to compare; give translations and a reference for each")
     assert len(references) == len(translations), "need one reference per translation"
@@ -82,6 +84,7 @@ def evaluate_pairs(
     If ``learned`` (the training pairs) is given, score the baseline too.
     """
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
+    require(_NEEDED, "sacrebleu")  # before the slow work
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)
     score = replace(score, fields=(pairs.source_field, pairs.target_field))

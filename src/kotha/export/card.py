@@ -12,6 +12,7 @@ from typing import Any
 
 import kotha
 from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.own_text import language_in, stated
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.export.weight_names import Layout
 from kotha.model.config import ClassifierConfig, TextConfig
@@ -42,8 +43,8 @@ class About:
 
     @property
     def language(self) -> str | None:
-        """The model's language, from its own card; "bn" for a model trained by Kotha without a card."""
-        return _stated(self.own_card, "language") or ("bn" if self.trained_here else None)
+        """The model's language, from its own card or its config; None if unknown."""
+        return stated(self.own_card, "language") or language_in(self.config)
 
     @property
     def trained_here(self) -> bool:
@@ -62,14 +63,7 @@ class About:
         if is_file(run / CARD_FILE):
             with reading(run / CARD_FILE):
                 own = (run / CARD_FILE).read_text(encoding="utf-8", errors="replace")
-        return cls(config, summary, own, license or _stated(own, "license"))
-
-
-def _stated(card: str, name: str) -> str | None:
-    """Return the value of a line in a card's front matter."""
-    front = re.match(r"---\n(.*?)^---$", card, re.DOTALL | re.MULTILINE)
-    found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
-    return found[1] if found else None
+        return cls(config, summary, own, license or stated(own, "license"))
 
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str) -> str:

@@ -14,13 +14,15 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import DataError
+from kotha.artifacts.own_text import own_lines
+from kotha.errors import DataError, InstallCommand
 from kotha.i18n.message import Message, Text
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
@@ -92,7 +94,8 @@ class ParityReport:
     def of(cls, target: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
         """Return an empty report; its ``peer`` is empty if the library for the comparison is not installed."""
         if find_spec(library) is None:
-            remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
+            template = "not checked: {name} is not installed; install it with: {command}"
+            remark = Message(template, name=library, command=InstallCommand("", library))
             return cls(target, remarks=[remark])
         return cls(target, peer=peer.format(name=library, version=version(library)), **judged)
 
@@ -259,6 +262,12 @@ def lines_of(texts: Sequence[str]) -> list[str] | None:
     if not lines:
         raise DataError("{paths}: no lines to compare", paths=" ".join(texts))
     return [*AWKWARD_LINES, *lines]
+
+
+def comparison_lines(folder: Path | None, tokenizer: Tokenizer | None) -> list[str]:
+    """Return lines for the comparison: the difficult ones, then lines in the model's own language."""
+    own = own_lines(folder, tokenizer, N_LINES - len(AWKWARD_LINES))
+    return built_in_lines() if own is None else [*AWKWARD_LINES, *own]
 
 
 def built_in_lines(count: int = N_LINES) -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
-from kotha.export.parity import ParityReport, built_in_lines
+from kotha.export.libraries import require_libraries
+from kotha.export.parity import ParityReport, comparison_lines
 from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Option, Text
 from kotha.model.config import ModelConfig
@@ -52,6 +53,7 @@ def export(
     exporters = _exporters()
     if to not in exporters:
         raise UsageError("unknown export target {to!r}{nearest}", to=to, nearest=nearest(to, exporters))
+    require_libraries(to)
     exporter = exporters[to]
     kind = weights or exporter.weights[0]
     if kind not in exporter.weights:
@@ -75,7 +77,7 @@ def export(
                 path=path,
                 overwrite=Option("overwrite", True),
             )
-    about, lines = About.of(run, license), built_in_lines() if lines is None else lines
+    about, lines = About.of(run, license), comparison_lines(run, bundle.tokenizer) if lines is None else lines
     report = exporter.export(
         ExportJob(bundle=bundle, path=path, weights=kind, run=run, about=about, lines=lines, overwrite=overwrite)
     )

@@ -23,12 +23,14 @@ from typing import Any, ClassVar, TypeVar
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.own_text import model_language
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
 from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, OnRemark, Option, Plural
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.model.presets import preset
+from kotha.storage import bundled
 from kotha.storage.atomic import atomic_write
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -150,6 +152,8 @@ def start(
     if use.by_minutes and request.timed:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     about = plan.about | ({} if origin is None else {"origin": origin.name})
+    if origin is not None and (language := model_language(bundled.model_path(origin.name))) is not None:
+        about["language"] = language
     about |= use.before(request, plan.parts, folder.path, say)
     try:
         make_folder(training, **about)

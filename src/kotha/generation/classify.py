@@ -23,6 +23,7 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
@@ -41,8 +42,8 @@ class Influence:
     change: float  # drop in the class probability without the token; negative if it is evidence against the class
 
 
-@dataclass(frozen=True)
-class Classification:
+@dataclass(frozen=True, repr=False)
+class Classification(ShortRepr):
     """The predicted classes of a text or an image, with their probabilities."""
 
     label: str

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.bert import BERT
 from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -30,8 +31,8 @@ class Guess:
     text: str  # the whole text with this word; other gaps are unchanged
 
 
-@dataclass(frozen=True)
-class Filled:
+@dataclass(frozen=True, repr=False)
+class Filled(ShortRepr):
     """The most likely words for each gap in a text, best first."""
 
     text: str

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from kotha.errors import UsageError
 from kotha.generation.settings import SamplingSettings, uniforms
 from kotha.i18n.message import Option
+from kotha.i18n.short_repr import ShortRepr
 from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -71,8 +72,8 @@ class GeneratedToken(TokenProbability):
         return {**super().to_dict(), "alternatives": [other.to_dict() for other in self.alternatives]}
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(ShortRepr):
     """A finished answer."""
 
     text: str  # the generated text, without the prompt

@@ -22,6 +22,8 @@ from kotha.model.rounding import round_rows
 Weights = Literal["float32", "bfloat16", "int8"]
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 
+_LARGEST_COPY = 1 << 30  # bytes
+
 
 def prepare(model: GPT, weights: Weights | None) -> GPT:
     """Return a copy of the model for the engine, or the model itself if ``weights`` is None."""
@@ -45,6 +47,16 @@ def stored_weights(model: nn.Module) -> Weights | None:
     """Return the ``weights`` setting that changes no value: "float32" on a CPU, so that the C step can be used."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None
+
+
+def worth_copying(model: nn.Module) -> bool:
+    """Return whether a copy gives the same text sooner: on a CPU, if the model is small and has no hooks.
+
+    The C step chooses its number of threads by measurement, and the copy takes less time than a few steps in torch.
+    """
+    n_bytes = sum(weight.nbytes for weight in model.parameters())
+    plain = (not each._forward_hooks and not each._forward_pre_hooks for each in model.modules())
+    return n_bytes <= _LARGEST_COPY and stored_weights(model) is not None and all(plain)
 
 
 def as_arrays(model: nn.Module) -> Arrays:

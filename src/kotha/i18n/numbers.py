@@ -4,6 +4,7 @@ Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, an
 Latin digits, so this module formats Bangla numbers itself. Tests compare the results with ICU.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -11,11 +12,20 @@ from typing import Literal
 Language = Literal["en", "bn"]
 LANGUAGES: tuple[Language, ...] = ("en", "bn")
 
+# The variable that sets the language, and those of the locale, in their order of precedence.
+VARIABLE, _LOCALE = "KOTHA_LANGUAGE", ("LC_ALL", "LC_MESSAGES", "LANG")
+
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 # Unit of time, its length in seconds, and the duration below which it is used.
 _TIMES = (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 259_200), ("day", 86_400, float("inf")))
 _IN_BANGLA = {"byte": "বাইট", "second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+def environment_language() -> Language:
+    """Return the language that ``KOTHA_LANGUAGE`` requests, otherwise that of the locale, otherwise English."""
+    requested = os.environ.get(VARIABLE) or next(filter(None, map(os.environ.get, _LOCALE)), "")
+    return "bn" if requested == "bn" or requested.startswith("bn_") else "en"
 
 
 @dataclass(frozen=True)

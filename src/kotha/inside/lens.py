@@ -53,7 +53,7 @@ class LayerPredictions:
 
 @dataclass(frozen=True)
 class Lens:
-    """Every layer's predictions at every position in the predicted line."""
+    """Every layer's predictions at every position of the input line."""
 
     family: str
     question: Message

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from kotha.i18n.numbers import Language
+from kotha.i18n.numbers import Language, environment_language
 from kotha.storage.json_files import as_json
 
 # Not allowed in XML: most control characters, and lone surrogates, which UTF-8 cannot encode either.
@@ -14,7 +14,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # Characters that could end a script or a line in it, and lone surrogates (see above).
 _NOT_IN_SCRIPTS = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
-_LANGUAGE: ContextVar[Language] = ContextVar("page_language", default="en")
+_LANGUAGE: ContextVar[Language | None] = ContextVar("page_language", default=None)
 
 
 @contextmanager
@@ -28,8 +28,8 @@ def pages_open_in(language: Language) -> Iterator[None]:
 
 
 def page_language() -> Language:
-    """The initial language of a document."""
-    return _LANGUAGE.get()
+    """The initial language of a document: that of the command, otherwise that of the environment."""
+    return _LANGUAGE.get() or environment_language()
 
 
 def escape(text: str) -> str:

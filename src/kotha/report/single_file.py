@@ -8,14 +8,15 @@ file instead of a server.
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any
 
 from kotha.i18n.catalogue import catalogue, to_json
 from kotha.i18n.message import Message, Text
+from kotha.i18n.numbers import Language
 from kotha.report.built import SINGLE, STATIC, words
-from kotha.report.page import as_script, escape
+from kotha.report.page import as_script, escape, page_language
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class SinglePage:
     title: str
     data: Any  # ready for JSON
     without_script: str  # markup for browsers without scripts
-    language: str = "bn"  # initial language
+    language: str = field(default_factory=page_language)  # initial language
     scripts: str = ""  # additional script sources of the policy
     rules: tuple[str, ...] = ()  # additional directives of the policy
     after: str = ""  # markup after the script
@@ -70,7 +71,7 @@ def single_page(
     remarks: Sequence[Text] = (),
     *,
     made_by: str = "",
-    language: str = "bn",
+    language: Language | None = None,
 ) -> str:
     """Return an offline page; ``kind`` selects the component that shows the data, ``made_by`` names the command.
 
@@ -80,7 +81,7 @@ def single_page(
     without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(noscript[each])}</p>" for each in ("bn", "en"))
     content = _plain({"kind": kind, "title": title, "remarks": remarks, "made_by": made_by, "data": data})
     bangla = {each: catalogue("bn")[each] for each in _templates(content) if each in catalogue("bn")}
-    return SinglePage(built, str(title), {**content, "bangla": bangla}, without, language).html()
+    return SinglePage(built, str(title), {**content, "bangla": bangla}, without, language or page_language()).html()
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kotha.i18n.message import Message, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.retrieval.hybrid import Hit
 from kotha.retrieval.index import SearchResult
 from kotha.retrieval.lexical import weigh
@@ -57,8 +58,8 @@ class ChatWriter:
         return conversation.say(text, tokens=self._tokens, temperature=0.0, repetition_penalty=None).strip()
 
 
-@dataclass(frozen=True)
-class CitedAnswer:
+@dataclass(frozen=True, repr=False)
+class CitedAnswer(ShortRepr):
     """An answer with the hits that support it; ``cited`` contains the numbers of the cited hits, counted from 1."""
 
     question: str

@@ -9,6 +9,7 @@ compares both methods.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kotha.i18n.short_repr import ShortRepr
 from kotha.retrieval.passages import Excerpt
 
 Ranking = Sequence[tuple[Excerpt, float]]
@@ -16,8 +17,8 @@ Ranking = Sequence[tuple[Excerpt, float]]
 _MEANING = 0.2
 
 
-@dataclass(frozen=True)
-class Hit:
+@dataclass(frozen=True, repr=False)
+class Hit(ShortRepr):
     """A passage found by a search, with its score and the parts of the score."""
 
     passage: Excerpt

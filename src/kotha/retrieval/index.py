@@ -17,6 +17,7 @@ import numpy as np
 
 from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.i18n.short_repr import ShortRepr
 from kotha.retrieval.dense import Vectors
 from kotha.retrieval.documents import IndexOptions, list_files, read_file
 from kotha.retrieval.hybrid import Hit, fuse
@@ -43,8 +44,8 @@ class PassageEmbedder(Protocol):
         """Return unit vectors: (texts, width)."""
 
 
-@dataclass
-class IndexReport:
+@dataclass(repr=False)
+class IndexReport(ShortRepr):
     """The changes made by an update, and the size of the index after it."""
 
     added: int = 0
@@ -56,8 +57,8 @@ class IndexReport:
     sources: int = 0
 
 
-@dataclass(frozen=True)
-class SearchResult:
+@dataclass(frozen=True, repr=False)
+class SearchResult(ShortRepr):
     """The hits for a question, and how they were ranked."""
 
     question: str

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kotha.errors import CorpusError, library
+from kotha.errors import CorpusError, InstallCommand, library
 from kotha.i18n.message import Message
 from kotha.text.corpus.problems import ProblemReporter, Unreadable
 
-_NEED_PYPDF = "reading PDF files needs pypdf: pip install 'kotha[pdf]'"
+_NEED_PYPDF = Message("reading PDF files needs pypdf; install it with: {command}", command=InstallCommand("pdf"))
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 

@@ -6,20 +6,24 @@ import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from cyclopts import Parameter
 
-from kotha.errors import UsageError, library
+from kotha.errors import InstallCommand, UsageError, library
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
+from kotha.report.page import page_language
 from kotha.storage import bundled
 
 # The rooms of the studio, as named in its URLs.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
 # Batch rows for `open`: enough for a single user; more rows would cost memory and start-up time.
 _ROWS = 8
+_SERVE = InstallCommand("serve")
+# Ports for `open`, in order of preference; fixed, because a browser stores answers, language and theme per address.
+_PORTS = (8000, 8001, 8002, 8003, 0)
 
 
 def _flag(help: str, **more: Any) -> Parameter:
@@ -28,7 +32,7 @@ def _flag(help: str, **more: Any) -> Parameter:
 
 Port = Annotated[int, _flag("Port; 0 selects any free port.")]
 InLanguage = Annotated[
-    Language,
+    Language | None,
     _flag("English or Bangla.", env_var="KOTHA_LANGUAGE", env_var_split=lambda _, value, delimiter=None: value.split()),
 ]
 
@@ -46,14 +50,14 @@ def serve(
     jobs: Annotated[Path | None, _flag("Folder for training and other jobs (default: jobs are disabled).")] = None,
     index: Annotated[tuple[str, ...], _flag("Index file to serve; may be repeated.")] = (),
     rows: Annotated[int, _flag("Maximum number of texts generated at the same time; further requests wait.")] = 32,
-    book: Annotated[Path | None, _flag("Folder of the built book (make docs: build/book), served at /book/.")] = None,
+    book: Annotated[Path | None, _flag("Folder with the built book (see make docs), served at /book/.")] = None,
     log: Annotated[bool, _flag("Log each request on stderr, one line each.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
         _flag("Data type of the weights for text generation; narrower types are faster (default: as stored)."),
     ] = None,
     device: Annotated[str, _flag("Device: cpu, cuda, or auto (a GPU if there is one).")] = "auto",
-    language: InLanguage = "en",
+    language: InLanguage = None,
 ) -> None:
     """Serve models over an OpenAI-compatible API, and the studio.
 
@@ -62,7 +66,7 @@ def serve(
 
     Example: `kotha serve run --port 8080`
     """
-    _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
+    _prepare(Message("serving needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings, is_open, read_key
 
@@ -76,20 +80,20 @@ def serve(
         jobs=jobs,
         indexes=index,
         book=book,
+        language=language,
         log=log,
         preload=True,
     )
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     named = models or (bundled.NAME,)
-
     if key_file is not None and is_open(key_file):
         template = "other users on this machine can read the key in {file}; restrict it with `chmod 600`"
-        _say(Message(template, file=key_file), language)
+        _say(Message(template, file=key_file))
 
     def ready(at: str) -> None:
         template = "serving {models} at {at}/v1; the studio is at {at}/; Ctrl-C stops it"
-        _say(Message(template, models=named, at=at), language)
+        _say(Message(template, models=named, at=at))
 
     run(named, settings, device, ready)
 
@@ -101,11 +105,13 @@ def open_studio(
     ] = "write",
     text: Annotated[str, _flag("Text to enter in the studio.")] = "",
     jobs: Annotated[Path, _flag("Folder for training runs started in the studio.")] = Path("kotha-work"),
-    port: Port = 0,
+    port: Annotated[
+        int | None, _flag("Port (default: 8000, or if it is in use, 8001 to 8003 or any free port).")
+    ] = None,
     browser: Annotated[
         bool, _flag("Open a browser; --no-browser only prints the address.", negative="--no-browser")
     ] = True,
-    language: InLanguage = "en",
+    language: InLanguage = None,
 ) -> None:
     """Open the studio in a browser to generate text with a model, inspect it, or train one.
 
@@ -115,29 +121,36 @@ def open_studio(
     """
     if room not in ROOMS:
         raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
-    _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")
+    _prepare(Message("the studio needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
 
-    settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), preload=True)
+    first, *others = _PORTS if port is None else (port,)
+    settings = ServeSettings(
+        port=first, other_ports=tuple(others), jobs=jobs, limits=Limits(rows=_ROWS), language=language, preload=True
+    )
     # The studio selects the first model at the start.
     named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
 
     def ready(at: str) -> None:
-        address = f"{at}/#/{room}{'?' + urlencode({'x': text}) if text else ''}"
+        query = {**({"x": text} if text else {}), **({"lang": language} if language else {})}
+        address = f"{at}/#/{room}{'?' + urlencode(query) if query else ''}"
         where = Message(
             "the studio is at {address}; training runs are stored in {jobs}; Ctrl-C stops it",
             address=address,
             jobs=jobs,
         )
-        _say(where, language)
+        _say(where)
+        if port is None and urlsplit(at).port not in (first, None):
+            template = "port {port} is in use; the browser keeps answers, language and theme separately for each port"
+            _say(Message(template, port=str(first)))
         if browser and not webbrowser.open(address):
-            _say(Message("could not start a browser; open the address manually"), language)
+            _say(Message("could not start a browser; open the address manually"))
 
     run(named, settings, "auto", ready)
 
 
-def _prepare(needed: str) -> None:
+def _prepare(needed: Message) -> None:
     """Check that FastAPI and uvicorn are installed."""
     for name in ("fastapi", "uvicorn"):
         library(name, needed)
@@ -145,5 +158,5 @@ def _prepare(needed: str) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-def _say(message: Message, language: Language) -> None:
-    print(f"kotha: {translate(message, language)}", file=sys.stderr, flush=True)
+def _say(message: Message) -> None:
+    print(f"kotha: {translate(message, page_language())}", file=sys.stderr, flush=True)

@@ -36,7 +36,7 @@ def run(
 ) -> None:
     """Serve until a stop signal, then finish the texts in progress; ``on_ready`` is called with the address."""
     app = make_app(models, settings, device)
-    listening = listen(settings.host, settings.port)
+    listening = listen(settings.host, settings.port, *settings.other_ports)
     address, at = listening.getsockname()[:2]
     on_ready(f"http://[{address}]:{at}" if ":" in address else f"http://{address}:{at}")
     HttpServer(server_config(app), settings.limits).run(sockets=[listening])
@@ -126,12 +126,14 @@ def server_config(app: FastAPI) -> uvicorn.Config:
     )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; called before models are loaded, so that a port in use is reported at once."""
+def listen(host: str, port: int, *others: int) -> socket.socket:
+    """Return a socket that listens on the first free port; called before models are loaded."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE and others:
+            return listen(host, *others)
         taken = Message(
             "another server may be using it; try {next}, or {any} for any free port",
             next=Option("port", port % 65_535 + 1),

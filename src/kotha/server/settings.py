@@ -8,6 +8,7 @@ from pathlib import Path
 from kotha.errors import UsageError
 from kotha.generation.weights import Weights
 from kotha.i18n.message import Option
+from kotha.i18n.numbers import Language
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Shorter keys could be guessed.
@@ -47,6 +48,7 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    other_ports: tuple[int, ...] = ()  # tried in order if the port is in use
     names: tuple[str, ...] = ()  # additional host names of the server
     key: str | None = field(default=None, repr=False)  # API key; never logged
     limits: Limits = Limits()
@@ -54,6 +56,7 @@ class ServeSettings:
     jobs: Path | None = None  # folder for jobs and uploads; None: no jobs
     indexes: tuple[str, ...] = ()  # index files; clients select them by name
     book: Path | None = None  # folder of the built book; None: not served
+    language: Language | None = None  # initial language of the studio; None: that of the browser
     log: bool = False  # one line for each request
     preload: bool = False  # load the first model at start
 

@@ -25,6 +25,7 @@ _CACHED = "public, max-age=31536000, immutable"
 # File types in the book that are served.
 _KINDS = {".css", ".html", ".ipynb", ".js", ".json", ".png", ".svg", ".webp", ".woff2", ".xml"}
 _INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL)
+_LANGUAGE = re.compile(rb'(<html lang=")[a-z]+')
 _POLICY = (
     "default-src 'none'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -38,8 +39,13 @@ async def page(request: Request) -> Response:
     """Return one of the studio's files."""
     path = request.url.path
     content, kind = pages()[path]
-    caching = _CACHED if path.startswith(_NAMED_BY_CONTENT) else "no-cache"
-    return Response(content, media_type=kind, headers={"cache-control": caching})
+    headers = {"cache-control": _CACHED if path.startswith(_NAMED_BY_CONTENT) else "no-cache"}
+    if kind.startswith("text/html"):  # a choice that the reader made in the page takes precedence
+        preferred = request.headers.get("accept-language", "").lower()
+        language = request.app.state.kotha.settings.language or ("bn" if preferred.startswith("bn") else "en")
+        content = _LANGUAGE.sub(rb"\g<1>" + language.encode(), content, count=1)
+        headers["vary"] = "accept-language"
+    return Response(content, media_type=kind, headers=headers)
 
 
 for path in pages():

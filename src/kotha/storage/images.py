@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kotha.errors import DataError, UsageError, reason
+from kotha.errors import DataError, InstallCommand, UsageError, reason
 from kotha.i18n.message import Message
 
 # Larger than any image that such a model needs.
@@ -234,9 +234,8 @@ def _read_with_pillow(
     try:
         from PIL import Image
     except ImportError as error:
-        raise UsageError(
-            "{what} needs Pillow (`pip install pillow`); .npy and .json files do not", what=path
-        ) from error
+        template = "{what} needs Pillow; install it with: {command} (.npy and .json files do not need it)"
+        raise UsageError(template, what=path, command=InstallCommand("images")) from error
     try:
         with Image.open(source, formats=formats) as picture:
             width, height = picture.size

@@ -25,9 +25,11 @@ import numpy as np
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.i18n.short_repr import ShortRepr
 from kotha.storage.atomic import atomic_directory
 from kotha.text.choices import Errors, check_choice
 from kotha.text.clean.duplicates import Duplicates, mark_duplicates
+from kotha.text.clean.language import main_language
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
 from kotha.text.clean.shingles import GOLDEN, mix
 from kotha.text.corpus.documents import read_documents
@@ -45,6 +47,8 @@ TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"
 # Smaller inputs are encoded in this process: starting workers would take longer.
 _SMALL_BYTES = 4 << 20
+# Samples from which the language of a corpus is detected.
+_SAMPLE_CHARACTERS, _MOST_SAMPLES = 400, 400
 # The end of a line or of a sentence.
 _BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
 
@@ -77,8 +81,8 @@ class PrepareOptions:
         check_workers(self.on, self.workers)
 
 
-@dataclass
-class PrepareReport:
+@dataclass(repr=False)
+class PrepareReport(ShortRepr):
     """The numbers of documents, tokens and bytes written, and of documents excluded."""
 
     train_documents: int = 0
@@ -91,6 +95,7 @@ class PrepareReport:
     duplicates: int = 0
     problems: int = 0
     cut: bool = False  # whether only the end of a document is held out, because the document is most of the text
+    language: str = ""  # the language of most of the text, as an ISO 639 code; empty if undetermined
     tokenizer: str = ""
     path: str = ""  # the data folder
 
@@ -136,6 +141,7 @@ def prepare(
             for figure in ("documents", "tokens", "bytes"):
                 setattr(report, f"{name}_{figure}", getattr(info, figure))
         report.duplicates, report.cut = job.kept.count(0), job.cut is not None
+        report.language = main_language(job.samples) or ""
         if not report.train_documents:
             raise CorpusError("no training documents are left; lower the validation share, or relax the leak check")
         write_description(folder, tokenizer, infos, job.made_by(report))
@@ -161,6 +167,7 @@ class _Job:
         self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # local
         self.kept = bytearray()  # one per document, set by survey(): 1 to keep it, 0 for a duplicate
         self.held_out: dict[int, str] = {}  # validation documents by index; negative if from a separate file
+        self.samples: list[str] = []  # the beginnings of documents spread over the corpus, to detect its language
         self.cut: int | None = None  # where the held-out part starts, if only the end of one document is held out
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
@@ -173,6 +180,7 @@ class _Job:
             "leaked": report.leaked,
             "duplicates": report.duplicates,
             "problems": report.problems,
+            "language": report.language or None,
         }
 
     def survey(self, pool: WorkerPool) -> None:
@@ -218,9 +226,13 @@ class _Job:
         for index, text in self.held_out.items():
             if index < 0:  # from a separate file
                 yield VALIDATION, text
-        count, surveyed = 0, len(self.kept)
+        count, surveyed, every = 0, len(self.kept), 1
         on_problem = None if surveyed else self._on_problem  # the first pass has already reported all problems
         for index, text in enumerate(self._read(Message("encoding"), on_problem)):
+            if index % every == 0:
+                self.samples.append(text[:_SAMPLE_CHARACTERS])
+                if len(self.samples) > _MOST_SAMPLES:
+                    self.samples, every = self.samples[::2], 2 * every
             count += 1
             if count > surveyed > 0:
                 break

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
+from kotha.artifacts.own_text import model_language
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import TrainingError
 from kotha.i18n.message import Message, Text
@@ -179,6 +180,7 @@ class Checkpointer:
         if rank is not None:
             folder = self.folder.path / adapter.FOLDER
             save_adapter(folder, self.model, rank, self.config.lora_alpha, self._base, chat)
-        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat}
+        language = model_language(self.folder.path)
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat, "language": language}
         bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
         self.folder.write(runs.BEST, {"step": step, **score})

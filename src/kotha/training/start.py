@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, describe_data
+from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, describe_data, mapping
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError
 from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
@@ -57,7 +57,8 @@ def start_run(
         folder.claim()
     training = _open(model, config, data, folder, ranks=ranks, **how)
     if ranks.writes:  # created only now, so that invalid settings leave no folder behind
-        more = {"origin": origin, "floors": floors, "stages": stages or None, LAUNCH: ranks.launch}
+        more: dict[str, Any] = {"origin": origin, "floors": floors, "stages": stages or None, LAUNCH: ranks.launch}
+        more["language"] = mapping(data.description, "made_by").get("language")
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
         make_folder(training, seconds_per_step, **about)
     ranks.wait()

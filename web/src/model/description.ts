@@ -51,6 +51,10 @@ export interface ArrayPlace {
 }
 
 export interface Description {
+  /** The beginning of a text in the model's own language; null: the usual one in the page's language. */
+  opening?: string | null;
+  /** The model's own language, as an ISO 639 code. */
+  language?: string | null;
   name: string;
   model: ModelShape;
   vocabulary: Vocabulary;

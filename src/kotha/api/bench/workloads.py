@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from kotha.api.bench.rounds import BenchmarkResult, Work, check_count, measure_rounds
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import DataError, UsageError, library
+from kotha.errors import DataError, InstallCommand, UsageError, library
 from kotha.export.huggingface.config import choose_layout, write_config
 from kotha.export.weight_names import foreign_weights
 from kotha.generation.engine import Engine
@@ -51,7 +51,7 @@ from kotha.training.tasks.task import Batch, NextToken
 DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)
 _PROMPT, _MOST_ROWS = 16, 1024
 _DOCUMENTS, _PIECES = 400, 2000  # documents to tokenize, and size of the tokenizer trained on them
-_MISSING = "it is not installed (pip install transformers)"
+_MISSING = Message("it is not installed; install it with: {command}", command=InstallCommand("transformers"))
 
 
 class RandomTokens(NextToken):

@@ -21,7 +21,7 @@ from kotha.evaluation.doctor import curve as signs
 from kotha.evaluation.doctor.curve import MEASURED, Curve, Symptoms, evaluations_of, points_of, read_curve
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
-from kotha.i18n.numbers import LANGUAGES
+from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
@@ -175,7 +175,7 @@ _DIGITS = 5  # significant digits; a plot shows no more
 
 
 def doctor_page(
-    name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Diagnosis, language: str = "en"
+    name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Diagnosis, language: Language = "en"
 ) -> str:
     """Return the page as HTML; ``name`` is the name of the run."""
     points, curve = points_of(metrics, _POINTS), found.curve

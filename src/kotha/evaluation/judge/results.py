@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kotha.errors import DataError
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.report.table import Table
 
 Choice = Literal["left", "right", "tie"]
@@ -31,8 +32,8 @@ _DEVIATIONS = 1.96  # for a 95 % interval
 _ROUNDS, _CLOSE = 100, 1e-10
 
 
-@dataclass(frozen=True)
-class BlindPair:
+@dataclass(frozen=True, repr=False)
+class BlindPair(ShortRepr):
     """Two continuations of one prompt; judges are never shown which model wrote which."""
 
     id: str
@@ -88,7 +89,7 @@ class Agreement:
     alpha: float | None  # Krippendorff's alpha; None if no pair was judged twice, or all judgements are the same
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JudgingResult(Measurement):
     """The results of a judging session, strongest model first."""
 

@@ -29,6 +29,7 @@ from kotha.generation.request import Request, Result
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress
 from kotha.report.built import words
+from kotha.report.page import page_language
 from kotha.report.single_file import report_page
 from kotha.storage.atomic import atomic_directory, atomic_write, write_page
 from kotha.storage.json_files import as_json, read_table
@@ -204,7 +205,7 @@ def judging_page(judging: JudgingSession) -> str:
     """
     pairs = [{name: getattr(pair, name) for name in ("id", "prompt", "left", "right")} for pair in judging.pairs]
     data = {"format": JUDGEMENTS_FORMAT, "pairs_fingerprint": judging.fingerprint, "pairs": pairs}
-    return report_page("judge", words("reports")["title.judge"]["bn"], data, made_by="kotha judge")
+    return report_page("judge", words("reports")["title.judge"][page_language()], data, made_by="kotha judge")
 
 
 def _digest(text: str) -> str:

@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -29,11 +30,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.errors import KothaError, library
+from kotha.errors import KothaError
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
+from kotha.export.libraries import require_libraries
 from kotha.export.parity import ParityReport, logit_rows, our_side, prompt_reader
 from kotha.export.weight_names import Layout, fitting, fitting_layout, foreign_weights, load_layouts
 from kotha.i18n.message import Message
@@ -76,9 +78,8 @@ def write_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, about: About = _UNKNOWN
 ) -> tuple[Vocabulary, list[str]]:
     """Write a model to one file atomically; return the vocabulary and the names of matrices that stay in float16."""
-    gguf = library(
-        "gguf", Message("writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
-    )
+    require_libraries("gguf")
+    gguf: Any = import_module("gguf")
     vocabulary, layout = vocabulary_of(tokenizer, model.config.vocab_size), layout_of(model.config)
     with atomic_path(path) as partial:
         writer = gguf.GGUFWriter(partial, layout.name)

@@ -95,7 +95,7 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
 
 
 def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
-    """Convert a unigram vocabulary, with a map of Kotha's rules and bytes, or with a SentencePiece model's settings."""
+    """Convert a unigram vocabulary, with Kotha's rules and byte tokens or with a SentencePiece model's settings."""
     kinds = _kinds(state, tokenizer, with_bytes=True)
     scores = [float(score) for _, score in state["model"]["vocab"]]
     fields: dict[str, Any] = {

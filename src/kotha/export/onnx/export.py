@@ -6,7 +6,6 @@ describes every input and output. Batch size and length are dynamic; a GPT's pas
 folder is moved into place.
 """
 
-import importlib.util
 import io
 import json
 import logging
@@ -22,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import KothaError
 from kotha.export.exporter import Exporter, ExportJob, with_marks_of
+from kotha.export.libraries import require_libraries
 from kotha.export.onnx.graphs import Graph, Sizes, empty_past, graphs_of, past_names
 from kotha.export.parity import ParityReport, logit_rows, our_side, questions, rounding
 from kotha.export.weight_names import UnsupportedError
@@ -57,11 +56,7 @@ def _opens(config: ModelConfig) -> Text:
 
 def _export(job: ExportJob) -> ParityReport:
     """Write a folder of graphs atomically, after comparing them in onnxruntime."""
-    for name in ("onnx", "onnxscript"):
-        if importlib.util.find_spec(name) is None:
-            raise KothaError(
-                "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
-            )
+    require_libraries("onnx")
     ours, explicit = our_side(job.bundle), our_side(job.bundle).model
     # The explicit implementation uses only basic operations, even for grouped heads, which every runtime supports.
     set_implementation(explicit, "explicit")

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle, unique_weights
+from kotha.artifacts.own_text import own_opening
 from kotha.artifacts.run_folder import mapping
 from kotha.errors import KothaError
 from kotha.export.card import About
@@ -61,6 +62,8 @@ def _export(job: ExportJob) -> ParityReport:
         "arrays": arrays,
         "bytes": len(weights),
         "card": describe_card(job.bundle, job.about),
+        "opening": own_opening(job.run, job.tokenizer),  # None: the usual one in the page's language
+        "language": job.about.language,
     }
     write_page(job.path, whole_page(description, squeezed(weights)))
     report = check_page(model, job.tokenizer, job.path, job.lines)

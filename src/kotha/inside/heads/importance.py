@@ -189,6 +189,6 @@ def without_heads(
 
 
 def _nats(given: ModelInput, logits: Tensor) -> tuple[float, ...]:
-    """Return the loss at each token in the predicted line except the first: (T, V) -> T - 1."""
+    """Return the loss at each token of the input line except the first: (T, V) -> T - 1."""
     ids = torch.tensor([piece.id for piece in given.last_line], device=logits.device)
     return tuple(cross_entropy(logits[:-1].float(), ids[1:], reduction="none").tolist())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.model_folder import WEIGHTS_FILE, check_place, find_model, load, save, stored_type
+from kotha.artifacts.own_text import model_language
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress, Text
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
@@ -74,7 +75,8 @@ def prune(
         least_important(dict.fromkeys(every_head(model), 0.0), count)  # raises before the slow measurement
         heads = least_important(by_ablation(model, examined.batches, batch_loss, on_progress), count)
     smaller, stored = remove_heads(model, heads), stored_type(run)
-    save(out, smaller, examined.tokenizer, overwrite=overwrite, stored=stored, chat=examined.bundle.chat)
+    more: Any = {"stored": stored, "chat": examined.bundle.chat, "language": model_language(run)}
+    save(out, smaller, examined.tokenizer, overwrite=overwrite, **more)
     before, after = _figures(model, run, examined), _figures(load(out).widened().model, out, examined)
     return Pruned(out, examined.text, list(heads), before, after)
 

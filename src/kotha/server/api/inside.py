@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from kotha.api.model_input import continuation, read_input, translator
+from kotha.artifacts.own_text import own_opening
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress, Text
@@ -183,7 +184,8 @@ def flow(served: ServedModel, on_progress: OnProgress, body: AblationRequest) ->
     """Return shapes and statistics of the activations at every stage, for a text or an image."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        given = read_input(bundle, options, QUESTION)
+        usual = own_opening(served.model.path, served.model.tokenizer) or QUESTION
+        given = read_input(bundle, options, usual)
         view = flow_view(bundle, given)
     return {**vars(view.found), **read_as(bundle, given)}
 

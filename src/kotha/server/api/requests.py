@@ -73,15 +73,6 @@ def route(
     """
     kind: TypeAdapter[Any] = TypeAdapter(answer)
 
-    def as_response(found: Any) -> Response:
-        if isinstance(found, Response):
-            return found
-        plain = kind.dump_python(kind.validate_python(found), mode="json")
-        try:
-            return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
-        except ValueError as error:
-            raise KothaError("the result contains NaN or infinite numbers; the model's weights are damaged") from error
-
     def add(work: Work) -> Work:
         target, *others = signature(work).parameters.values()
         special = {each.name for each in others} & {"request", "on_progress"}
@@ -95,7 +86,7 @@ def route(
                 known = {"request": request, "on_progress": on_progress}
                 loaded = first if isinstance(first, ServedModel) else None
                 with by_name({str(loaded.model.path): loaded.name} if loaded and loaded.model.path else {}):
-                    return as_response(work(first, **given, **{each: known[each] for each in special}))
+                    return _as_response(kind, work(first, **given, **{each: known[each] for each in special}))
 
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
@@ -113,6 +104,17 @@ def route(
         return work
 
     return add
+
+
+def _as_response(kind: TypeAdapter[Any], found: Any) -> Response:
+    """Validate a result and convert it to JSON; a response is returned unchanged."""
+    if isinstance(found, Response):
+        return found
+    plain = kind.dump_python(kind.validate_python(found), mode="json")
+    try:
+        return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
+    except ValueError as error:
+        raise KothaError("the result contains NaN or infinite numbers; the model's weights are damaged") from error
 
 
 def tokenizer_of(served: ServedModel) -> Tokenizer:

@@ -89,7 +89,7 @@ def _reason(state: JobState, code: int | None, why: str | None, saved: bool) -> 
     if state == "killed":
         advice = Message("resume it from its last checkpoint") if saved else Message("start it again")
         return Message(
-            "it was killed by a user, by the system for lack of memory, or because the machine went down; {advice}",
+            "a user killed it, the system killed it because memory ran out, or the machine went down; {advice}",
             advice=advice,
         )
     if code is not None and state == "failed" and code < 0:

@@ -17,7 +17,8 @@ from hashlib import blake2b
 from itertools import count, pairwise
 from typing import Any, Literal
 
-from kotha.errors import library
+from kotha.errors import InstallCommand, library
+from kotha.i18n.message import Message
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, batches
 from kotha.text.clean.shingles import shingle_hashes
 from kotha.text.parallel.local import WorkerPool
@@ -75,7 +76,10 @@ class ExactDuplicates:
 
 
 def _rensa() -> Any:
-    return library("rensa", "near-duplicate detection needs rensa: pip install 'kotha[clean]'")
+    return library(
+        "rensa",
+        Message("near-duplicate detection needs rensa; install it with: {command}", command=InstallCommand("clean")),
+    )
 
 
 class Signer:

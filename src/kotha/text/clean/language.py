@@ -10,13 +10,16 @@ A text in two scripts is assigned the language of the script with more letters. 
 recognized.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from kotha.errors import library
+from kotha.errors import InstallCommand, KothaError, library
+from kotha.i18n.message import Message
 from kotha.text.clean.shingles import code_points, every_letter
 
 # fmt: off
@@ -31,6 +34,11 @@ UNDETERMINED = "und"
 _SAMPLE_CHARACTERS = 400
 _RA, _ASSAMESE_RA, _ASSAMESE_WA = "র", "ৰ", "ৱ"
 _FOREIGN_TO_BANGLA = 0.01
+# Number of samples of a corpus that are classified.
+_MOST_SAMPLES = 50
+_NEEDED = Message(
+    "the language check needs py3langid; install it with: {command}", command=InstallCommand("", "py3langid")
+)
 
 
 @cache
@@ -72,9 +80,26 @@ def language_of(text: str) -> str:
         return UNDETERMINED
     if found := _by_bengali_letters(text, counts):
         return found
-    classifier = library("py3langid", "the language check needs py3langid: pip install 'kotha[clean]'")
+    classifier = library("py3langid", _NEEDED)
     label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
     return str(label)
+
+
+def main_language(texts: Iterable[str]) -> str | None:
+    """Return the language of more than half of a corpus, or None; each sample is as long as the classifier reads.
+
+    >>> main_language(["আমি বাংলায় গান গাই", "নদীর ধারে একটি গ্রাম"]), main_language(["১২৩"])
+    ('bn', None)
+    """
+    joined = " ".join(texts)
+    samples = [joined[start : start + _SAMPLE_CHARACTERS] for start in range(0, len(joined), _SAMPLE_CHARACTERS)]
+    samples = samples[:: -(-len(samples) // _MOST_SAMPLES) or 1]
+    try:
+        found = Counter(language_of(sample) for sample in samples)
+    except KothaError:  # the classifier is not installed
+        return None
+    language, count = next(iter(found.most_common(1)), (UNDETERMINED, 0))
+    return language if language != UNDETERMINED and 2 * count > len(samples) else None
 
 
 def is_language(text: str, wanted: str = "bn") -> bool:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO
 
-from kotha.errors import CorpusError, library
+from kotha.errors import CorpusError, InstallCommand, library
 from kotha.i18n.message import Message
 from kotha.text.corpus.problems import ProblemReporter, Unreadable, foreign, missing
 from kotha.text.corpus.streams import TextBytes
@@ -231,7 +231,7 @@ class RecordReader:
 
     def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[str | None]]]]:
         """Yield batches of rows by column, with the total number of rows; decoder errors become Unreadable."""
-        needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
+        needed = Message("reading parquet needs pyarrow; install it with: {command}", command=InstallCommand("parquet"))
         pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
         try:
             with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, **_LIMITS) as table:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from kotha.errors import CorpusError, TokenizerError, UsageError, library, nearest
+from kotha.errors import CorpusError, InstallCommand, TokenizerError, UsageError, library, nearest
 from kotha.i18n.message import Message
 
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
@@ -40,7 +40,11 @@ def hub_download(repository: str, path: str, kind: Kind) -> Path:
 def _hub_library(repository: str, kind: Kind) -> Iterator[Any]:
     """Yield the huggingface_hub module; its exceptions in the block are raised as a CorpusError or a TokenizerError."""
     error_class = CorpusError if kind == "dataset" else TokenizerError
-    hub = library("huggingface_hub", "the hub needs huggingface_hub: pip install 'kotha[hub]'", error_class)
+    hub = library(
+        "huggingface_hub",
+        Message("the hub needs huggingface_hub; install it with: {command}", command=InstallCommand("hub")),
+        error_class,
+    )
     try:
         yield hub
     except Exception as error:  # the library raises many exception types

@@ -17,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from kotha.errors import CorpusError, UsageError, nearest
+from kotha.errors import CorpusError, InstallCommand, UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.text.corpus.problems import foreign
 
@@ -118,7 +118,10 @@ def _file_system(url: str) -> Iterator[tuple[Any, str]]:
         raise
     except ImportError as error:
         raise CorpusError(
-            "{scheme}:// needs {package}: pip install {package}", scheme=scheme, package=SCHEMES[scheme]
+            "{scheme}:// needs {package}; install it with: {command}",
+            scheme=scheme,
+            package=SCHEMES[scheme],
+            command=InstallCommand("", SCHEMES[scheme]),
         ) from error
     except Exception as error:
         raise OSError(None, Message("{scheme}: {why}", scheme=scheme, why=foreign(error))) from error

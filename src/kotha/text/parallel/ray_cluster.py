@@ -21,15 +21,15 @@ from importlib.metadata import version
 from typing import Any
 
 import kotha
-from kotha.errors import DataError, KothaError, UsageError, library
-from kotha.i18n.message import Option
+from kotha.errors import DataError, InstallCommand, KothaError, UsageError, library
+from kotha.i18n.message import Message, Option
 from kotha.storage.atomic import scratch_folder
 from kotha.text.parallel.local import AHEAD, Item, Result, WorkerTask
 
 SCHEME = "ray"
 # How often Ray retries an item after the death of its worker.
 _MOST_DEATHS = 3
-_NEEDED = "workers on Ray need ray: pip install 'kotha[ray]'"
+_NEEDED = Message("workers on Ray need ray; install it with: {command}", command=InstallCommand("ray"))
 _SECONDS_TO_ANSWER = 10
 # A worker starts within seconds, unless the cluster is full.
 _SECONDS_TO_BEGIN = 120

@@ -71,9 +71,9 @@ def train(
     """Train a tokenizer; the vocabulary can be smaller than ``vocab_size`` if the corpus is small.
 
     ``split`` applies to bpe (``qwen35``, the default, is supported by llama.cpp; ``words`` keeps numbers and joiners
-    together), ``level`` to char (``codepoint`` or ``akshara``). ``on_progress`` is called with (stage, done, total) at
-    the start of each stage; ``texts`` itself reports progress in reading. A ``pool`` counts chunks in parallel; pieces
-    are learned in this process, and the result does not depend on the pool.
+    together), ``level`` to char (``codepoint`` or ``akshara``). ``on_progress`` is called at the start of each stage,
+    with a total of 0 (unknown); ``texts`` itself reports progress in reading. A ``pool`` counts chunks in parallel;
+    pieces are learned in this process, and the result does not depend on the pool.
     """
     report = on_progress or (lambda stage, done, total: None)
     check_choice("kind", kind, get_args(Kind), TokenizerError)
@@ -92,11 +92,11 @@ def train(
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     report(Message("reading"), 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules), pool)
-    report(Message("counting"), 0, len(chunks))
+    report(Message("counting"), 0, 0)
     letters = Letters(chunks)
     if not letters.counts:
         raise TokenizerError("the training text is empty; provide at least one document that contains letters")
-    report(Message("learning"), 0, vocab_size)
+    report(Message("learning"), 0, 0)
     if kind == "bpe":
         backend = _bpe(letters, vocab_size, cut)
     elif kind == "unigram":

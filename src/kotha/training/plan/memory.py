@@ -2,9 +2,8 @@
 
 Weights and optimizer state are in memory throughout a step; the other parts are not. The prediction is therefore the
 largest of the totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the
-end of the backward pass, the optimizer step, and an evaluation. Memory means the peak resident memory of the process on
-a CPU (``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares predictions with
-real steps.
+end of the backward pass, the optimizer step, and an evaluation. Memory means the process's peak resident memory (CPU)
+or torch's peak allocation (GPU). benchmarks/memory_plan.py compares predictions with real steps.
 
 The memory of a model's body is computed by rules, without creating tensors. In eager mode, autograd keeps the tensors
 that the backward pass needs: inputs to products, norms and activations, the tensors of the attention kernel, and
@@ -42,8 +41,7 @@ _INDEX = 8  # bytes of a token id or a position
 _BASE = 370 << 20
 _FRAGMENTATION = 0.06  # share of memory that is lost to fragmentation on a CPU
 _CHUNKS = 2  # chunks in memory at once in the loss: the logits, and their exponentials while they are summed
-# Copies of a matrix in memory at once in Muon's iteration; on a CPU, AdamW makes one copy of the tensor that it
-# updates.
+# Copies of a matrix in memory at once in Muon's iteration; on a CPU, AdamW copies the tensor that it updates.
 _MUON_COPIES = 5
 
 
@@ -251,8 +249,8 @@ def compiled_block(config: ModelConfig, width: int) -> int:
 def eager_attention(config: ModelConfig, length: int, width: int, cross: bool = False) -> int:
     """Return the bytes kept per position by attention; ``width`` is the number of bytes per number in a product.
 
-    A CPU has no kernel for attention with dropout. The explicit computation is in float32, repeats the keys for each
-    query head, and keeps three tensors: the attention weights before and after dropout, and the mask.
+    A CPU has no kernel for attention with dropout. The explicit computation is in float32, repeats the keys per query
+    head, and keeps three tensors: the attention weights before and after dropout, and the mask.
     """
     q, kv = _heads(config)
     read = _product_input(config, 3, width)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kotha.errors import KothaError
+from kotha.errors import InstallCommand, KothaError
 
 
 class TensorBoard(AbstractContextManager["TensorBoard"]):
@@ -26,8 +26,8 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            message = "TensorBoard files cannot be written: {why}; install it with `pip install 'kotha[tensorboard]'`"
-            raise KothaError(message, why=str(error)) from error
+            message = "TensorBoard files cannot be written: {why}; install it with: {command}"
+            raise KothaError(message, why=str(error), command=InstallCommand("tensorboard")) from error
         self._open: Any = lambda: SummaryWriter(str(folder))
 
     @cached_property

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kotha.errors import KothaError, UsageError, library
+from kotha.errors import InstallCommand, KothaError, UsageError, library, require
+from kotha.i18n.message import Message
 from kotha.storage.atomic import filled_folder
 from kotha.storage.locks import Lock
 
@@ -24,7 +25,12 @@ FOLDER, DEFAULT = "folder", "default"  # trial attributes: its run folder, and w
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 15, 60
 _WAIT_FOR_DATABASE = 60  # seconds to wait while another process writes a SQLite file
 
-NEEDED = "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'"
+NEEDED = Message("a sweep needs Optuna; install it with: {command}", command=InstallCommand("sweep"))
+
+
+def require_optuna() -> None:
+    """Raise KothaError if Optuna is missing."""
+    require(NEEDED, "optuna")
 
 
 def optuna() -> Any:

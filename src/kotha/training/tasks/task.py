@@ -238,8 +238,8 @@ class NextToken(Task):
         train, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
         found = {"uniform": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
         counted = tokens_of(self.data["train"], _COUNTED)
-        if "eos" in self.tokenizer.special:
-            ngrams = KneserNey(counted, ORDER, self._vocab_size, self.tokenizer.special["eos"])
+        if (end := self.data.tokenizer.special.get("eos")) is not None:
+            ngrams = KneserNey(counted, ORDER, self._vocab_size, end)
             of = "" if len(counted) == self.data["train"].info.tokens else f" of {len(counted):,} tokens"
             found[f"{ORDER}-gram{of}"] = float(ngrams.nats(tokens_of(self.data["validation"], _COUNTED)).mean())
         return found
