@@ -15,6 +15,7 @@ from tests.launching import Launcher
 from kotha.cli.main import main
 
 STOPPED = "kotha: stopped; no partial output was left behind"
+INDEXED = "kotha: stopped; {index} has the documents indexed so far; run the same command again to add the others"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sees in /proc when a program listens")
 # The arguments of each command; OUT is the command's own folder, and the other files are fixtures.
 COMMANDS = {
@@ -37,6 +38,7 @@ COMMANDS = {
     "hf": "export RUN --to hf --out OUT/hf",
     "onnx": "export RUN --to onnx --out OUT/onnx",
     "gguf": "export RUN --to gguf --out OUT/gguf",
+    "index": "index STORIES --out OUT/index --passage-length 100",
     "help": "--help",
 }
 
@@ -121,7 +123,9 @@ def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: flo
     left = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
     assert not [path for path in left if ".kotha-" in path], f"{about}\n{left}"
     if code == 130:
-        assert result.splitlines()[-1] == STOPPED or "resume with: kotha train" in result.splitlines()[-1], about
+        said, of_index = result.splitlines()[-1], INDEXED.format(index=out / "index")
+        assert said in (STOPPED, of_index) or "resume with: kotha train" in said, about
+        assert said != of_index or left == ["index"], f"{about}\n{left}"
         assert result.count("kotha: stopped") == 1, about
         kept = {"train": "run"}.get(name)  # a saved run can be resumed
         assert not left or (kept and f"{kept}/config.json" in left) or whole(name, left), f"{about}\n{left}"
@@ -157,7 +161,7 @@ def moments(start: Start, names: list[str], count: int, made: dict[str, str], tm
 
 
 def test_ctrl_c_at_some_moments(imported: Start, made: dict[str, str], tmp_path: Path) -> None:
-    moments(imported, ["stories", "workers", "generate"], 6, made, tmp_path)
+    moments(imported, ["stories", "workers", "generate", "index"], 8, made, tmp_path)
 
 
 def test_ctrl_c_while_a_command_starts(made: dict[str, str], tmp_path: Path) -> None:

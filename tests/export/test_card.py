@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import KothaError
-from kotha.export.card import About
+from kotha.export.card import About, _scores
 
 
 def test_missing_files_are_ignored_and_damaged_ones_raise_an_error(tmp_path: Path) -> None:
@@ -28,3 +28,11 @@ def test_an_io_error_is_raised(tmp_path: Path, name: str) -> None:
     (tmp_path / "README.md").symlink_to("/proc/self/mem")
     with pytest.raises(OSError, match=r"Input/output error: .*README\.md"):
         About.of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("task", "unit"), [("text-classes", "answer"), ("image-classes", "answer"), ("answers", "token"), ("", "token")]
+)
+def test_the_loss_of_a_classifier_is_per_answer(task: str, unit: str) -> None:
+    about = About({"task": task} if task else {}, {"loss_nats": 0.5, "accuracy": 0.9})
+    assert f"| loss (nats per {unit}) | 0.5000 |" in _scores(about)

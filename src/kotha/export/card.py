@@ -23,7 +23,7 @@ from kotha.storage.status import is_file, reading
 UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
 _SCORES = {
-    "loss_nats": "loss (nats per token)",
+    "loss_nats": "loss (nats per {unit})",
     "bits_per_byte": "bits per byte",
     "bits_per_character": "bits per character",
     "accuracy": "accuracy",
@@ -126,9 +126,10 @@ def _recipe(about: About) -> list[str]:
 
 
 def _scores(about: About) -> list[str]:
-    known = [(title, figure(about.summary, key)) for key, title in _SCORES.items()]
-    rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
     classes = "macro_f1" in about.summary
+    unit = "answer" if classes or str(about.config.get("task")).endswith("-classes") else "token"
+    known = [(title.format(unit=unit), figure(about.summary, key)) for key, title in _SCORES.items()]
+    rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
     what = (
         "`kotha finetune classify` on held-out examples"
         if classes

@@ -85,7 +85,7 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
         self.name = os.fspath(path)
         self._path = Path(path)
-        self._writes, self._is_new = write, write and not exists(self._path)
+        self._writes, self._is_new, self._unused = write, write and not exists(self._path), False
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         elif not exists(self._path):
@@ -265,21 +265,23 @@ class SqliteStore:
 
     def close(self) -> bool:
         """Close the file, and return whether it remains; the last connection open for writing merges the log."""
-        unused = False
-        _open.discard(self)
         if self._writes:
             with suppress(
                 sqlite3.Error
             ):  # another process has the file open and needs the log, or the file was corrupted in the meantime
                 if self._database.in_transaction:  # interrupted
                     self._database.execute("ROLLBACK")
-                unused = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
+                made = self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'documents'").fetchone()
+                self._unused = self._is_new and not (
+                    made and self._database.execute("SELECT 1 FROM documents").fetchone()
+                )
                 self._database.execute("PRAGMA busy_timeout = 0")
                 self._database.execute("PRAGMA journal_mode = DELETE")
         self._database.close()
-        if unused:
+        if self._unused:
             self._path.unlink(missing_ok=True)
-        return not unused
+        _open.discard(self)
+        return not self._unused
 
     # -- validation --------------------------------------------------------------------------------------------------
 

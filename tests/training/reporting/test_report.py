@@ -11,7 +11,7 @@ from tests.report.shown import Shown, text
 from kotha.errors import CheckpointError
 from kotha.model.presets import preset
 from kotha.training.config import recipe
-from kotha.training.reporting.report import Record, report_document, write_report
+from kotha.training.reporting.report import Record, loss_chart, report_document, write_report
 
 ATTACK = "</div><script>alert('x')</script><img src=x onerror=alert(1)>"
 
@@ -132,6 +132,18 @@ def test_a_classifier_is_reported_by_its_accuracy() -> None:
     assert right in text(page.data["lead"])
     assert text(page.blocks("curves")[1]["levels"][0][1]) == "most frequent answer = 25.0%"
     assert page.headings() == ["Loss", "On held-out examples"]
+
+
+@pytest.mark.parametrize(
+    ("task", "unit"),
+    [
+        *((task, "token") for task in ("next-token", "masked-words", "answers", "translation")),
+        *((task, "answer") for task in ("text-classes", "image-classes")),
+    ],
+)
+def test_the_loss_has_the_unit_of_the_task(task: str, unit: str) -> None:
+    chart = loss_chart(Record({"task": task}, [{"step": 1, "loss_nats": 2.0}], {}))
+    assert chart is not None and str(chart.y) == f"loss, nats per {unit}, log scale"
 
 
 def test_the_contents_of_a_run_folder_are_escaped(tmp_path: Path) -> None:
