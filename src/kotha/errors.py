@@ -173,7 +173,8 @@ def require(needed: Message, *names: str) -> None:
 class InstallCommand:
     """The command that installs libraries into this environment, as a value for a message.
 
-    It names the libraries of an extra, because Kotha itself may be a checkout or a wheel that no package index has.
+    It lists the libraries of an extra by name, because Kotha itself may be a checkout or a wheel that is not on any
+    package index.
     """
 
     def __init__(self, extra: str = "", *libraries: str) -> None:

@@ -26,7 +26,7 @@ def test_the_table_is_the_library_s(enter: Opened, families: Path, tmp_path: Pat
     assert f"{found[0]['bits_per_byte']:.4f} ▲" in row.inner_text()
     assert f"{found[1]['bits_per_byte']:.4f}" in page.get_by_role("row", name="gpt gpt").inner_text()
     assert compared["best"] is None, "it is not known whether they saw the text in training"
-    assert page.get_by_text("No best model is named").is_visible()
+    assert page.get_by_text("No model is declared the best").is_visible()
 
 
 def test_what_must_be_said_is_said_in_bangla(enter: Opened) -> None:

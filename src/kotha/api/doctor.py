@@ -38,7 +38,7 @@ def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -
 
 
 def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
-    """Return the losses that n-gram models reach on the run's data."""
+    """Return the losses of n-gram models on the run's data."""
     if dataset is None:
         raise UsageError(
             "{ngrams} needs the data folder, which was not found; specify its path with {data}",

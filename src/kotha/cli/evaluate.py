@@ -25,11 +25,11 @@ def evaluate(
     Each document is read from its start, in windows that advance by --stride; every token is scored once. The scores
     are compared with n-gram baselines.
 
-    A translation model is scored by BLEU and chrF++ on a table of pairs; `--pair en bn` names its two fields. A
-    classifier is scored on labelled texts, compared with always predicting the most frequent class and with logistic
-    regression on TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT model is scored on masked
-    words and on pairs of passages. For a file of questions with answers, or of messages, the score is accuracy: the
-    share of correct answers.
+    Translation models are evaluated with BLEU and chrF++ on a table of sentence pairs; `--pair en bn` specifies the two
+    fields of the table. A classifier is scored on labelled texts, compared with always predicting the most frequent
+    class and with logistic regression on TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT
+    model is scored on masked words and on pairs of passages. For a file of questions with answers, or of messages, the
+    score is accuracy: the share of correct answers.
 
     --perturb also measures how much the scores drop when the text is perturbed.
 

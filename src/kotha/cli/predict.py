@@ -137,7 +137,7 @@ def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = 
     Args:
         text: Text with [MASK] for each missing word; with --next, the first sentence.
         words: Number of candidate words per gap.
-        next: Second sentence; reports the probability that it follows the text.
+        next: Second sentence; if given, the probability that it follows the text is reported.
     """
     import kotha
 

@@ -72,7 +72,7 @@ def train(
     out: Path,
     options: TokenizerOptions = TokenizerOptions(),  # noqa: B008 - frozen
 ) -> Output:
-    """Train a tokenizer on text, with tokens that respect grapheme clusters.
+    """Train a tokenizer whose tokens respect the boundaries of grapheme clusters.
 
     With unigram and bpe, a frequent grapheme cluster (akshara), such as ক্ষি, is never split between two tokens.
 

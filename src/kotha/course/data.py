@@ -1,4 +1,4 @@
-"""The course's data files: texts in both languages (or one line of arithmetic for both), and formulas."""
+"""The course's data files: formulas, and texts in both languages (a line of arithmetic is the same in both)."""
 
 import ast
 import json

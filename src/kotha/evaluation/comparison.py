@@ -84,12 +84,12 @@ _REASONS = {
     "evaluate all models on the same text.",
     "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
     "on {names}.",
-    "trainings": "No best model is named: training metrics cannot show whether a difference is significant; evaluate "
-    "all models on one text.",
-    "learned": "No best model is named: this text, or part of it, was in the training data of {names}.",
-    "untold": "No best model is named: it is unknown whether this text was in the training data of {names}.",
-    "few": "No best model is named: {count} documents are too few to tell a difference from chance.",
-    "chance": "No best model is named: the difference between {first} and {second} is not significant.",
+    "trainings": "No model is declared the best: training metrics cannot show whether a difference is significant; "
+    "evaluate all models on one text.",
+    "learned": "No model is declared the best: this text, or part of it, was in the training data of {names}.",
+    "untold": "No model is declared the best: it is unknown whether this text was in the training data of {names}.",
+    "few": "No model is declared the best: {count} documents are too few to tell a difference from chance.",
+    "chance": "No model is declared the best: the difference between {first} and {second} is not significant.",
 }
 
 
@@ -156,7 +156,7 @@ def row_of_score(row: Row, score: TextScore) -> Row:
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
     """Keep the comparable scores, and give the reasons for omitting the others.
 
-    ``nats`` has, for each model, the loss on each document in ``text``, if all models were evaluated on it.
+    ``nats`` contains each model's loss on each document in ``text``, if all models were evaluated on the same text.
     """
     texts: list[MeasuredText] = []  # different texts
     for row in rows:

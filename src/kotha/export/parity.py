@@ -151,7 +151,7 @@ class ParityReport:
             )
         if self.lines_different:
             found.append(
-                Message("{n:,} of {total:,} lines give different tokens", n=self.lines_different, total=self.lines)
+                Message("{n:,} of {total:,} lines are tokenized differently", n=self.lines_different, total=self.lines)
             )
         return found
 

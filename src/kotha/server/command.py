@@ -105,9 +105,7 @@ def open_studio(
     ] = "write",
     text: Annotated[str, _flag("Text to enter in the studio.")] = "",
     jobs: Annotated[Path, _flag("Folder for training runs started in the studio.")] = Path("kotha-work"),
-    port: Annotated[
-        int | None, _flag("Port (default: 8000, or if it is in use, 8001 to 8003 or any free port).")
-    ] = None,
+    port: Annotated[int | None, _flag("Port (default: 8000, or the next free port if 8000 is in use).")] = None,
     browser: Annotated[
         bool, _flag("Open a browser; --no-browser only prints the address.", negative="--no-browser")
     ] = True,

@@ -126,7 +126,7 @@ class ModelRegistry:
         return self.model_paths if self._jobs is None else {**self.model_paths, **self._jobs.trained()}
 
     def path(self, name: str) -> Path:
-        """Return a model's folder; this reads from disk, so it must be called in a thread."""
+        """Return a model's folder. This reads from disk, so call it from a worker thread."""
         if name in self.model_paths:
             return self.model_paths[name]
         path = None if self._jobs is None else self._jobs.trained_as(name)

@@ -14,7 +14,7 @@ _RECENT, _LAST_SPEEDS = 50, 200
 class Progress:
     """The state of a run other than weights and optimizers.
 
-    The clock counts the time of training steps, without evaluations and saving.
+    Only training steps are timed; evaluation and saving are excluded.
     """
 
     step: int = 0

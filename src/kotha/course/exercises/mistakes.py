@@ -1,8 +1,8 @@
 """Diagnosis of mistakes: compute the results of common mistakes, and find the one that gives the typed number.
 
 This module is the counterpart to ``web/src/math/diagnosis.ts`` for a full matrix: a mistake that explains many wrong
-cells is more likely than one that explains a single cell. Both modules use the same texts (the studio's catalogue,
-``wrong.…``) and are tested with the same cases (``web/tests/data/mistakes.json``).
+cells is more likely than one that explains a single cell. Both modules use the same messages (``wrong.…`` in the
+studio's catalogue) and are tested against the same cases (``web/tests/data/mistakes.json``).
 """
 
 import math
@@ -82,7 +82,7 @@ def _of_product(given: Matrices, operation: Operation, row: int, column: int) ->
 
 
 def _along(line: Array, other: Array) -> float:
-    """Multiply two lines up to the shorter length, as a student who takes the wrong line would."""
+    """Return the product of two lines up to the shorter length, as a student who picked the wrong line would."""
     length = min(len(line), len(other))
     return float((line[:length] * other[:length]).sum())
 

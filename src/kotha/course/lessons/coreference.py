@@ -82,7 +82,7 @@ def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
 
 
 def with_and_without(model: GPT, puzzle: Puzzle) -> dict[str, dict[str, float]]:
-    """Measure the share of right answers with and without some heads, and the attention of the best remaining head."""
+    """Measure accuracy with and without the pruned heads, and the attention of the best of the remaining heads."""
     rows = puzzle.windows()
     by_look = [name for name, _ in sorted(looks(model, rows).items(), key=lambda each: -each[1][0])]
     half, found = len(by_look) // 2, {}

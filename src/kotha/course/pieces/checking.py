@@ -182,8 +182,8 @@ def _tensor(found: Any, call: str) -> Tensor:
 def _equal_weights(ours: nn.Module, theirs: nn.Module, call: str) -> tuple[dict[str, Tensor], Message | None]:
     """Return random weights for both, and a message if the learner's layers have other names.
 
-    Biases that the learner leaves out are 0, norms without weights have 1, and a head without a matrix of its own uses
-    that of the tokens.
+    Biases that the learner leaves out default to 0 and norm weights to 1; a head without its own matrix shares the
+    token embedding matrix.
     """
     named = dict(theirs.named_parameters(remove_duplicate=False))
     weights, missing = {}, []

@@ -31,7 +31,7 @@ _MOST_LEADING_ZEROS = 4
 def decimals_for(value: float, precision: int) -> int:
     """Return the number of decimals to show: ``precision``, plus up to 4 for small numbers.
 
-    If a number were shown with a single significant digit, products and quotients computed from it would not have a
+    If a number were shown to only one significant digit, products and quotients computed from it might not have a
     single correct digit. Numbers too small to show even with these decimals are rounding errors.
 
     >>> decimals_for(1.5, 4), decimals_for(0.0021, 4), decimals_for(1e-17, 4), decimals_for(0.0021, 0)

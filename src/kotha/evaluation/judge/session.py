@@ -5,9 +5,10 @@
     JUDGING/pairs.json            prompts, the text of each model, and the order within each pair
     JUDGING/judgements/NAME.json  the judgements of one judge; the judging page saves the same file
 
-Every pair of models is compared on every prompt. The order of the two texts is random and fixed; the order of the pairs
-is random and depends on the judge's name. Each judgement is saved before the next pair is shown, so a judge can stop
-and resume. Judges can work at the same time, because each has a separate file. Pairs of equal texts are not shown.
+Every pair of models is compared on every prompt. The order of the two texts in a pair is randomized once; the order of
+the pairs is random too, and depends on the judge's name. Each judgement is saved before the next pair is shown, so a
+judge can stop and resume. Judges can work at the same time, because each has a separate file. Pairs of equal texts are
+not shown.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Compare a Hugging Face folder, loaded by ``transformers``, with the model.
+"""Check that a Hugging Face folder, when loaded by ``transformers``, matches the original model.
 
 Both models compute in float32 with the weights in the folder, so an export with rounded weights is compared with a
 model with rounded weights. Nothing is downloaded, and no code from the folder is run.

@@ -65,7 +65,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Entry:
-    """A matrix computed in the pass: (rows, columns), or one such matrix for each head."""
+    """A matrix computed during the forward pass: (rows, columns), or one such matrix for each head."""
 
     site: str
     values: Tensor  # (T, C), or (n, T, C)

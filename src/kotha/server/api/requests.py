@@ -184,7 +184,10 @@ def check_size(served: ServedModel, count: int, advice: Message) -> None:
     most = served.limits.numbers
     if count > most:
         raise RefusedError(
-            "the response would have {n:,} numbers, more than {most:,}; {advice}", n=count, most=most, advice=advice
+            "the response would contain {n:,} numbers, which exceeds the limit of {most:,}; {advice}",
+            n=count,
+            most=most,
+            advice=advice,
         )
 
 

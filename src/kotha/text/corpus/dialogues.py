@@ -110,7 +110,7 @@ def _pair_fields(path: str | Path, names: list[str], instruction: str | None, an
     chosen = instruction or _first(names, _INSTRUCTIONS)
     reply = answer or _first(names, _ANSWERS)
     if not names:
-        template = "{path} has no fields; use csv, tsv or jsonl with an instruction and its answer in each row"
+        template = "{path} has no fields; use a csv, tsv or jsonl file with an instruction and its answer in each row"
         raise DataError(template, path=path)
     if chosen is None or reply is None:
         raise DataError(

@@ -82,8 +82,8 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     check_size(path)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
-            "{extra_ids} is invalid for {path}: only SentencePiece models have sentinels, and their number must be 0 "
-            "or more",
+            "{extra_ids} is invalid for {path}: only SentencePiece models support sentinels, and their number must not "
+            "be negative",
             extra_ids=Option("extra_ids", extra_ids),
             path=path,
         )
