@@ -85,7 +85,7 @@ class NotFiniteError(KothaError):
 
     def __init__(self, model: Text | None = None) -> None:
         super().__init__(
-            "{model}: activations overflow or are NaN, so its predictions mean nothing; the weights are damaged or "
+            "{model}: activations overflow or are NaN, so its predictions are meaningless; the weights are damaged or "
             "too large; use an earlier checkpoint, or train again with a lower learning rate",
             model=model or Message("the model"),
         )

@@ -336,7 +336,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     (
         "vit",
         dict.fromkeys(("image_size", "patch_size", "num_channels"), 1 << 29),
-        "describes matrices too large for any machine",
+        "describes impossibly large matrices",
     ),
 ]
 

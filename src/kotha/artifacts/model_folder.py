@@ -183,7 +183,7 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
         return build(config, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch: the size overflows
         raise KothaError(
-            "its config describes impossibly large matrices, but the file contains only {n_tensors:,} tensors",
+            "its config describes impossibly large matrices, but there are only {n_tensors:,} tensors",
             n_tensors=n_tensors,
         ) from error
 

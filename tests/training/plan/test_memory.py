@@ -142,11 +142,13 @@ def test_compiling_keeps_less(name: str) -> None:
 def test_a_real_run_needs_the_planned_memory() -> None:
     case = json.dumps(["pocket", "modern", 8, 64])
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # several threads are very slow on a busy machine
+    # Otherwise glibc keeps freed blocks; on x86, this adds up to a third to the peak.
+    environment |= {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "131072"}
     command = [sys.executable, str(BENCHMARKS / "memory_plan.py"), "--measure", case]
     found = json.loads(subprocess.check_output(command, text=True, env=environment))
     # The resident size of torch's libraries depends on the system: 300 to 700 MB were observed for the same process.
     grown = found["measured"] - found["stages"]["start"] + found["predicted"]["base"]
-    assert grown == pytest.approx(found["predicted"]["total"], rel=0.25), found
+    assert grown == pytest.approx(found["predicted"]["total"], rel=0.15), found
 
 
 # -- the rules compared with fake tensors, whose storages are tracked by a ledger --------------------------------------

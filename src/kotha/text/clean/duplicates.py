@@ -1,4 +1,4 @@
-"""Find duplicates within a corpus: exact ones by hash, near ones by MinHash and locality-sensitive hashing (LSH).
+"""Find duplicates within a corpus: exact copies by hash, near-duplicates by MinHash and locality-sensitive hashing (LSH).
 
 MinHash (Broder 1997) puts all shingles in a random order and keeps the first one of each document. Two documents have
 the same first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first
