@@ -38,9 +38,7 @@ def test_table_and_json_carry_the_figures(
     shown = capsys.readouterr().out
     assert "kotha" in shown and "per second" in shown
     assert "transformers was not measured" in shown
-    assert ("pip install " in shown) == (words[0] != "train"), (
-        "of the train's model transformers has no twin"
-    )
+    assert ("pip install " in shown) == (words[0] != "train"), "of the train's model transformers has no twin"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def stored_type(folder: str | Path) -> Stored:
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """Read and check config.json, with the model's config parsed."""
+    """Read and check config.json, and parse the model's config."""
     file = path / CONFIG_FILE
     if not is_file(file):
         raise KothaError(

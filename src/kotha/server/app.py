@@ -127,6 +127,6 @@ def _add_running(app: FastAPI) -> None:
 
 
 def guarded(app: FastAPI) -> ASGIApp:
-    """Return the app behind the guard, which checks every request first."""
+    """Return the app wrapped in the guard, which checks every request first."""
     state: State = app.state.kotha
     return Guard(RequestWatch(app), state.settings)

@@ -2,8 +2,8 @@
 
 Queued tasks wait in the event loop and do not occupy a thread. A thread cannot be stopped from outside, so if the
 client disconnects or the time is up, the request ends at once, but the work stops only at its next progress report or
-when it is done. The server's limits bound all work, so every task gets its turn. Long-running work can let waiting
-tasks run first at each progress report.
+when it is done. The server's limits bound all work, so every task gets its turn. Long-running work can yield to waiting
+tasks each time it reports progress.
 """
 
 import asyncio

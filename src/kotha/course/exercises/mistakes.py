@@ -129,7 +129,7 @@ def _softmax(scores: Array) -> Array:
 
 
 def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Way]:
-    """Yield mistakes made anywhere in the softmax, starting from the scores."""
+    """Yield the mistakes that can occur between the scores and the result of the softmax."""
     powers, masked = given["powers"], given.get("masked", given["scores"])[row]
     hidden = np.isneginf(masked)
     seen, power = masked[~hidden], float(powers[row, column])

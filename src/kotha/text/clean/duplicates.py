@@ -1,9 +1,9 @@
-"""Find duplicates within a corpus: exact copies by hash, near-duplicates by MinHash and locality-sensitive hashing (LSH).
+"""Find duplicates within a corpus: exact copies by hash, near-duplicates by MinHash and locality-sensitive hashing.
 
 MinHash (Broder 1997) puts all shingles in a random order and keeps the first one of each document. Two documents have
 the same first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first
-shingles for many random orders; the share of equal positions estimates J (standard error 0.04 at 0.7). LSH splits
-signatures into bands and compares only documents that share a band.
+shingles for many random orders; the share of equal positions estimates J (standard error 0.04 at 0.7).
+Locality-sensitive hashing (LSH) splits signatures into bands and compares only documents that share a band.
 
 Most of the time is spent on signatures, which a worker pool computes. The index of kept documents (`rensa`) is in this
 process and uses about 4 KB per document.
