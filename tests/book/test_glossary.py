@@ -55,7 +55,9 @@ def spoken() -> dict[str, str]:
     }
     for path in sorted((ROOT / "src" / "kotha").rglob("*.json")):
         if "static" not in path.parts and path.parent.name != "box":
-            found[path.relative_to(ROOT).as_posix()] = "\n".join(_bangla(json.loads(path.read_text(encoding="utf-8"))))
+            messages = json.loads(path.read_text(encoding="utf-8"))
+            texts = messages.values() if path.parent.name == "bn" else _bangla(messages)
+            found[path.relative_to(ROOT).as_posix()] = "\n".join(texts)
     return found
 
 

@@ -166,7 +166,7 @@ def test_a_whole_block_the_notes_examples_and_positions(capsys: Any, tmp_path: P
     assert answer(capsys, "--sheet", "block", "--seed", "3")["X"] != answer(capsys, "--sheet", "block")["X"]
     assert answer(capsys, "--sheet", "positions")["positions"][0] == [0.0, 1.0, 0.0, 1.0]
     assert main(["inside", "worksheet", "--sheet", "bank", "--language", "bn"]) == 0
-    assert "তীর" in capsys.readouterr().out
+    assert "পাতা" in capsys.readouterr().out
     assert main(["inside", "worksheet", "--picture", str(tmp_path / "places.svg")]) == 0
     assert (tmp_path / "places.svg").read_text(encoding="utf-8").count("<rect") == 20 * 512 + 1
 

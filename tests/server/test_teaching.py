@@ -64,7 +64,7 @@ def test_problems_of_a_table_are_reported_by_line_and_column(school: Address) ->
     assert [(each["line"], each["field"]) for each in result["problems"]] == [(3, "label"), (4, "text")]
     missing = ask(school, "table", 400, file=file, use="classify", fields=["text", "class"])
     assert "moods.csv" in missing and "class" in missing and str(school.folder) not in missing
-    plain = upload(school, "কোনো ছক নয়", "txt")
+    plain = upload(school, "কোনো সারণি নয়", "txt")
     assert "no columns" in ask(school, "table", 400, file=plain, use="classify")
     assert "not found" in ask(school, "table", 404, file="0" * 12, use="classify")
     ask(school, "jobs", 400, kind="finetune", use="classify", table=file, model="plain", fields=["text", "--out"])
@@ -73,7 +73,7 @@ def test_problems_of_a_table_are_reported_by_line_and_column(school: Address) ->
 def test_example_tables_are_valid(school: Address) -> None:
     kinds = read(school, "examples/classify?rows=40")
     rows = [json.loads(line) for line in kinds["text"].splitlines()]
-    assert len(rows) == 40 and {row["label"] for row in rows} == {"গল্প", "খবর", "পরিচিতি"}
+    assert len(rows) == 40 and {row["label"] for row in rows} == {"গল্প", "খবর", "ভুক্তি"}
     assert all(row["text"].strip() for row in rows)
     assert kinds == read(school, "examples/classify?rows=40") != read(school, "examples/classify?rows=40&seed=1")
     pairs = list(csv.reader(io.StringIO(read(school, "examples/translate?rows=30")["text"]), delimiter="\t"))
@@ -95,7 +95,7 @@ def test_a_classifier_is_trained_on_a_table_and_scored(school: Address) -> None:
     assert sum(each["support"] for each in score["classes"]) == score["examples"]
     assert {label for _, label in score["some"]} <= {each["label"] for each in score["classes"]}
     result = ask(school, "classify", model=id, texts=[score["some"][0][0]])
-    assert set(result["results"][0]["probabilities"]) == {"গল্প", "খবর", "পরিচিতি"}
+    assert set(result["results"][0]["probabilities"]) == {"গল্প", "খবর", "ভুক্তি"}
     assert "no model or job" in read(school, "runs/nobody/score", 404)
 
 

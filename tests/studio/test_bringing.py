@@ -120,9 +120,9 @@ def test_what_is_no_plain_text_never_leaves_the_page(
 def test_a_text_without_blank_lines_is_told_to_be_one_document(page: Any, small: str) -> None:
     page.goto(f"{small}/#/train?lang=bn")
     choose(page, "নদী.txt", TEXT)
-    page.get_by_text("শেষ অংশটি যাচাইয়ের জন্য তুলে রাখা হবে").wait_for()
+    page.get_by_text("শেষ অংশটি যাচাইয়ের জন্য আলাদা রাখা হবে").wait_for()
     choose(page, "নদী.txt", TEXT + b"\n\n" + TEXT)
-    expect(page.get_by_text("শেষ অংশটি যাচাইয়ের জন্য তুলে রাখা হবে")).to_have_count(0)
+    expect(page.get_by_text("শেষ অংশটি যাচাইয়ের জন্য আলাদা রাখা হবে")).to_have_count(0)
 
 
 def test_a_number_stays_as_it_was_typed(page: Any, small: str) -> None:

@@ -127,7 +127,7 @@ def test_only_the_block_accepts_a_seed() -> None:
 
 
 def test_the_bangla_sheet_uses_a_bangla_homonym() -> None:
-    assert str(paper_sheet("bank", language="bn").title).startswith("তীর")
+    assert str(paper_sheet("bank", language="bn").title).startswith("পাতা")
 
 
 # -- the user's own matrices ------------------------------------------------------------------------------------------

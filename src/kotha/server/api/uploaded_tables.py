@@ -36,7 +36,7 @@ _ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
 _LONGEST_SHOWN = 400
 _SENTENCE_END = re.compile("(?<=[।?!]) ")
 _SHORTEST, _LONGEST = 12, 60
-_KINDS = {"story": "গল্প", "news": "খবর", "entry": "পরিচিতি"}
+_KINDS = {"story": "গল্প", "news": "খবর", "entry": "ভুক্তি"}
 
 
 class TableRequest(WireRequest):
