@@ -132,7 +132,12 @@ class Tokenizer:
 
     def _encoding(self, text: str) -> tokenizers.Encoding:
         prepared = self.normalizer(text) if self.normalizer else text
-        with library_errors(Message("this tokenizer cannot encode the text")):
+        problem = Message("this tokenizer cannot encode the text")
+        if self.kind == "char" and "unk" not in self.special:
+            problem = Message(
+                "the text has a character that this vocabulary lacks, and there is no unknown token for it"
+            )
+        with library_errors(problem):
             return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
