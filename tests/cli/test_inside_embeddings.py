@@ -34,6 +34,8 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     out = capsys.readouterr().out
     assert "is not a single token; its vector is the mean of" in out
     assert "the output head shares the token embedding" in out
+    assert found["touched"]["position_table"] == {"rows": 16, "gradient": 2, "without_decay": 2, "with_decay": 16}
+    assert "position rows changed by a step of AdamW with weight decay" in out and "whether or not its row has" in out
 
 
 def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.inside.embeddings import (
+    ChangedRows,
     Embeddings,
     embeddings_view,
     nearest_words,
@@ -166,9 +167,12 @@ def test_touched_rows_match_autograd(tokenizer: Tokenizer, tied: bool) -> None:
     in_table, in_head = gradient_rows(model, tokens)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = touched_rows(model, tokens)
-    assert (found.token_table, found.scored, found.tied) == (in_table, in_head, tied)
+    assert (found.token_table.gradient, found.scored, found.tied) == (in_table, in_head, tied)
     assert found.looked_up == found.distinct == len(set(tokens[:-1]))
-    assert found.token_table == (tokenizer.vocab_size if tied else found.distinct)
+    assert found.token_table.gradient == (tokenizer.vocab_size if tied else found.distinct)
+    assert found.token_table.without_decay == found.token_table.gradient
+    assert found.token_table.with_decay == found.token_table.rows == tokenizer.vocab_size
+    assert found.position_table == ChangedRows(model.config.context_length, len(tokens) - 1, len(tokens) - 1, 32)
     assert found.looked_up_share == 1.0 if not tied else 0 < found.looked_up_share < 1
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(each.grad is None for each in model.parameters())

@@ -211,10 +211,11 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer on files, folders or globs; save it to ``out``, if given.
 
-    ``kind`` is unigram, bpe, wordpiece or char. ``more`` are the options ``split`` (for bpe), ``level`` (for char) and
-    ``rules`` (for normalization). ``overwrite`` replaces a saved tokenizer. Pieces are made of complete grapheme
-    clusters, so a vowel sign is never split from its consonant. ``workers`` is the number of processes that read and
-    count the text (default: 1), and ``on="ray"`` uses a cluster. The result does not depend on the number of processes.
+    ``kind`` is unigram, bpe, wordpiece or char. ``more`` are the options ``split`` (for bpe), ``level`` and
+    ``specials`` (for char) and ``rules`` (for normalization). ``overwrite`` replaces a saved tokenizer. Pieces are made
+    of complete grapheme clusters, so a vowel sign is never split from its consonant. ``workers`` is the number of
+    processes that read and count the text (default: 1), and ``on="ray"`` uses a cluster. The result does not depend on
+    the number of processes.
 
     >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))

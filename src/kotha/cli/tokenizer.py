@@ -57,6 +57,8 @@ class TokenizerOptions:
     """Split pattern for bpe: qwen35 (supported by llama.cpp) or words."""
     level: Level = "codepoint"
     """Unit for char: codepoint or akshara."""
+    specials: Annotated[bool, Parameter(negative="--no-specials")] = True
+    """Add special tokens; only char can do without them, and `kotha prepare` needs them."""
     field: Field = "text"
     errors: OnErrors = "stop"
     workers: int | None = None

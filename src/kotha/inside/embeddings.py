@@ -15,9 +15,9 @@ The map (PCA) places words along the two principal components of the centred vec
 the variance that the two components explain. The sign of a component is arbitrary. Here it is chosen so that the word
 with the largest absolute coordinate is on the positive side. As a result, the same model always gives the same map.
 
-A lookup gives a gradient only to the rows for the tokens in the batch. If the output head has its own weights, the
-other rows do not change (except by weight decay). If the head and the embedding share weights, every row also gets a
-gradient from the softmax.
+A lookup gives a gradient only to the rows for the tokens in the batch, and to the rows for its positions. If the head
+and the embedding share weights, every row also gets a gradient from the softmax. Without weight decay, AdamW leaves
+rows that never got a gradient as they are; with weight decay, it shrinks every row in every step.
 """
 
 import re
@@ -36,6 +36,7 @@ from kotha.inside.view import View, to_json
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
+from kotha.model.position import LearnedPositions
 from kotha.report.single_file import report_page
 from kotha.report.table import Table
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -247,10 +248,23 @@ def embeddings_view(
 
 # -- rows changed by a step -------------------------------------------------------------------------------------------
 
+_WEIGHT_DECAY = 0.1  # of most recipes
+_RATE = 1e-3
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """A table of embeddings: its rows, those with a gradient, and those that one step of AdamW changes."""
+
+    rows: int
+    gradient: int
+    without_decay: int
+    with_decay: int
+
 
 @dataclass(frozen=True)
 class TouchedRows:
-    """The number of embedding rows that receive a gradient, by the source of the gradient."""
+    """The number of embedding rows that receive a gradient, by the source of the gradient, and that a step changes."""
 
     vocab_size: int
     tied: bool
@@ -258,36 +272,53 @@ class TouchedRows:
     distinct: int  # distinct tokens among them
     looked_up: int  # rows with a gradient from the lookup
     scored: int  # rows of the head with a gradient from the softmax
-    token_table: int
-    """Rows of the token embedding with a gradient: the looked-up rows and, with a tied head, all scored rows."""
+    token_table: ChangedRows
+    """The token embedding: the looked-up rows and, with a tied head, all scored rows have a gradient."""
+    position_table: ChangedRows | None
+    """The position embedding; None if positions are not learned."""
     looked_up_share: float
     """Share of the squared gradient of the token embedding that comes from the lookup."""
 
     def table(self) -> Table:
-        """Return the counts as a table, with an explanatory remark."""
-        ways = {
-            Message("looked up as input tokens"): self.looked_up,
-            Message("scored by the output softmax"): self.scored,
-            Message("rows of the token embedding in total"): self.token_table,
-        }
-        rows: list[list[Text]] = [[way, f"{count:,}", f"{count / self.vocab_size:.2%}"] for way, count in ways.items()]
+        """Return the counts as a table, with explanatory remarks."""
+        tokens = self.token_table
+        ways = [
+            (Message("looked up as input tokens"), self.looked_up, self.vocab_size),
+            (Message("scored by the output softmax"), self.scored, self.vocab_size),
+            (Message("rows of the token embedding in total"), tokens.gradient, self.vocab_size),
+        ]
+        tables = [(Message("token rows"), tokens)]
+        if self.position_table is not None:
+            positions = self.position_table
+            ways.append((Message("rows of the position embedding"), positions.gradient, positions.rows))
+            tables.append((Message("position rows"), positions))
+        for name, each in tables:
+            plain = Message("{table} changed by a step of AdamW without weight decay", table=name)
+            decayed = Message("{table} changed by a step of AdamW with weight decay", table=name)
+            ways += [(plain, each.without_decay, each.rows), (decayed, each.with_decay, each.rows)]
+        rows: list[list[Text]] = [[way, f"{n:,}", f"{total:,}", f"{n / total:.2%}"] for way, n, total in ways]
         title = Message(
             "rows with a gradient: {n:,} tokens, {distinct:,} distinct",
             n=self.tokens,
             distinct=self.distinct,
         )
-        why = Message("the output head has its own weights: rows of tokens not in the text do not change")
+        why = Message("the output head has its own weights: rows of tokens not in the text get no gradient")
         if self.tied:
             why = Message(
                 "the output head shares the token embedding, so every row changes; {share:.1%} of the "
                 "squared gradient comes from lookups",
                 share=self.looked_up_share,
             )
-        return Table(title, ["", Message("rows"), Message("of {n:,}", n=self.vocab_size)], rows, [why])
+        decay = Message(
+            "weight decay ({decay:g} here) makes every number of a table a little smaller in every step, whether or "
+            "not its row has a gradient",
+            decay=_WEIGHT_DECAY,
+        )
+        return Table(title, ["", Message("rows"), Message("of"), Message("share")], rows, [why, decay])
 
 
 def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
-    """Count the rows that get a gradient from one next-token step on a text; the weights are not updated."""
+    """Count the rows that one next-token step on a text changes; the model's weights are not updated."""
     if not isinstance(model, GPT):
         raise UsageError(
             "embedding gradients can be measured only for a model that predicts the next token, but this model is a "
@@ -301,12 +332,14 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
         )
     read = torch.tensor(tokens[: model.config.context_length + 1])
     head = model.head.weight.detach().requires_grad_()  # a separate tensor, even if tied to the embedding
+    positions = [model.positions.table.weight] if isinstance(model.positions, LearnedPositions) else []
     with evaluating(model), torch.enable_grad():  # dropout would zero some gradients
         logits = linear(model.hidden(read[None, :-1])[0], head, model.head.bias)  # (T, V)
         loss = cross_entropy(logits.float(), read[1:])
-        by_reading, by_scoring = torch.autograd.grad(loss, (model.tokens.weight, head))  # each (V, C)
+        by_reading, by_scoring, *by_position = torch.autograd.grad(loss, (model.tokens.weight, head, *positions))
     tied = model.head.weight is model.tokens.weight
     squares = [float(each.square().sum()) for each in (by_reading, by_scoring if tied else torch.zeros(()))]
+    changed = [_changed(weights, gradient) for weights, gradient in zip(positions, by_position, strict=True)]
     return TouchedRows(
         vocab_size=model.config.vocab_size,
         tied=tied,
@@ -314,10 +347,22 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
         distinct=len(set(tokens[: len(read) - 1])),
         looked_up=_rows(by_reading),
         scored=_rows(by_scoring),
-        token_table=_rows(by_reading + by_scoring if tied else by_reading),
+        token_table=_changed(model.tokens.weight, by_reading + by_scoring if tied else by_reading),
+        position_table=changed[0] if changed else None,
         looked_up_share=squares[0] / max(sum(squares), 1e-30),
     )
 
 
-def _rows(gradient: Tensor) -> int:
-    return int((gradient != 0).any(dim=1).sum())
+def _changed(weights: Tensor, gradient: Tensor) -> ChangedRows:
+    """Take a step of AdamW on copies of a table, without and with weight decay: (V, C), (V, C) -> counts."""
+    counts = []
+    for decay in (0.0, _WEIGHT_DECAY):
+        after = weights.detach().float().clone().requires_grad_()
+        after.grad = gradient.float()
+        torch.optim.AdamW([after], lr=_RATE, weight_decay=decay).step()
+        counts.append(_rows(after.detach() - weights.detach()))
+    return ChangedRows(len(weights), _rows(gradient), *counts)
+
+
+def _rows(difference: Tensor) -> int:
+    return int((difference != 0).any(dim=1).sum())

@@ -24,8 +24,10 @@ from kotha.export.targets import export
 from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
+from kotha.model.family import build
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate, Turn
+from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
@@ -365,6 +367,22 @@ def test_a_sentencepiece_model_alone_is_compared_with_sentencepiece(tmp_path: Pa
     report = check_hf(folder, found.bundle, found.layout)
     assert report.passed, (report.failures, report.first_line_different)
     assert "sentencepiece" in str(report.remarks[0])
+
+
+def test_special_tokens_spelled_in_text_do_not_fail_the_check_of_a_sentencepiece_model(tmp_path: Path) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece", reason="it trains the model that is read here")
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(line for line in built_in_lines() if line.strip()), encoding="utf-8")
+    settings = {"vocab_size": 400, "hard_vocab_limit": False, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=str(tmp_path / "spiece"), **settings)
+    tokenizer = import_tokenizer(tmp_path / "spiece.model", extra_ids=100)
+    config = CONFIGS["gpt2"].replace(vocab_size=tokenizer.vocab_size)
+    spelled = ["আমি </s> তুমি", "<extra_id_0> নদী"]
+    lines = [*FEW, *spelled]
+    report = export(Bundle(build(config), tokenizer), "hf", tmp_path / "out", lines=lines)
+    assert report.passed, (report.failures, report.first_line_different)
+    assert report.lines == len(lines) - 3  # the two, and the awkward line with </s>
+    assert any("3 lines were not compared" in str(remark) for remark in report.remarks)
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:

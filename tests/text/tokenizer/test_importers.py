@@ -173,6 +173,15 @@ def test_a_t5_folder_has_the_ids_of_transformers_own_tokenizer(tmp_path):
         assert ours.encode(text) == theirs.encode(text, add_special_tokens=False), text
 
 
+@pytest.mark.parametrize("text", ["</s>", "ক</s>ক", "আমি <extra_id_0> তুমি", "<pad><extra_id_7>", "<unk>"])
+def test_a_special_token_in_a_text_is_text_as_in_sentencepiece(tmp_path, text):
+    ours = import_tokenizer(t5_folder(tmp_path, {"tokenizer_config.json": {"tokenizer_class": "T5Tokenizer"}}))
+    theirs = sentencepiece.SentencePieceProcessor(str(tmp_path / "spiece.model"))
+    assert ours.encode(text) == theirs.encode(text)
+    assert ours.spells_special(text) and not ours.spells_special("আমি তুমি")
+    assert Tokenizer.load(ours.save(tmp_path / "saved")).encode(text) == theirs.encode(text)
+
+
 def test_a_model_without_settings_gets_the_requested_sentinels(tmp_path):
     folder = t5_folder(tmp_path, {})
     plain, full = import_tokenizer(folder), import_tokenizer(folder / "spiece.model", extra_ids=100)

@@ -356,3 +356,15 @@ def test_no_piece_crosses_a_split():
             if token not in tokenizer.special.values() and not piece.startswith("<0x"):
                 text = tokenizer.token_bytes(token).decode("utf-8", "ignore")
                 assert not any(character.isspace() for character in text[1:]), piece
+
+
+def test_char_without_special_tokens_numbers_the_sorted_characters_of_the_text() -> None:
+    text = "To be, or not to be, that is the question."
+    tokenizer = train([text], "char", vocab_size=16, specials=False)
+    assert tokenizer.pieces == sorted(set(text)) and tokenizer.special == {}
+    assert tokenizer.encode(text)[:10] == [3, 10, 0, 5, 6, 1, 0, 10, 12, 0]
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    with pytest.raises(TokenizerError, match="a character that this vocabulary lacks"):
+        tokenizer.encode("xyz")
+    with pytest.raises(TokenizerError, match="only char can do without special tokens; bpe needs them"):
+        train([text], "bpe", specials=False)

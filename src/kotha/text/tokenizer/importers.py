@@ -1,9 +1,9 @@
 """Import tokenizers: ``tokenizer.json``, SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, or a hub name.
 
 An imported tokenizer returns the same ids as its original library and keeps its normalization. There are three known
-exceptions, all for SentencePiece: decomposed letters of other Indic scripts and of Korean are not composed here; text
-that spells a control piece (``<s>``) becomes one unknown token here; and spaces next to user-defined pieces can differ
-(see `_from_spiece`).
+exceptions, all for SentencePiece: decomposed letters of other Indic scripts and of Korean are not composed here; in a
+BPE model, text that spells a control piece (``<s>``) can become one unknown token here; and spaces next to user-defined
+pieces can differ (see `_from_spiece`).
 """
 
 from pathlib import Path

@@ -47,6 +47,7 @@ CHARACTERS = "(?m:.)"
 
 
 _TEMPLATE = "TemplateProcessing"
+_NO_TEXT = "\ufdd0"  # a noncharacter, which no text contains
 _MOST_DOUBLINGS = 6  # Kotha's own normalization has a few of these steps twice
 
 
@@ -105,6 +106,22 @@ def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
     """Return the name of the split that a serialized pre-tokenizer uses, or None if it is not one of Kotha's."""
     text = json.dumps(pre_tokenizer)
     return next((name for name, split in SPLITS.items() if json.dumps(split) in text), None)
+
+
+def without_specials(text: str) -> str:
+    """Return a serialized unigram pipeline with unmatchable names for its special tokens; their ids are the same.
+
+    In most files from elsewhere, the model itself would return the special token for a text that spells it.
+    """
+    state = json.loads(text)
+    for added in state["added_tokens"]:
+        if added["special"]:
+            vocabulary, token = state["model"]["vocab"], added["id"]
+            vocabulary[token : token + 1] = [
+                [f"{_NO_TEXT}{token}", score] for _, score in vocabulary[token : token + 1]
+            ]
+    state["added_tokens"] = [added for added in state["added_tokens"] if not added["special"]]
+    return json.dumps(state, ensure_ascii=False)
 
 
 def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:

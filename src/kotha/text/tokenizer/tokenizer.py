@@ -27,7 +27,14 @@ from kotha.storage.output_paths import check_file_place
 from kotha.storage.status import exists, is_directory, is_file, reading
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
-from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, split_name_of, without_marks
+from kotha.text.tokenizer.pipeline import (
+    marks_before,
+    refuse_fatal,
+    rules_of,
+    split_name_of,
+    without_marks,
+    without_specials,
+)
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
@@ -65,8 +72,10 @@ class Tokenizer:
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
         # The pipeline for encoding, without its normalizer if Kotha's replaces it.
-        self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(text)
+        foreign = rules is None and self._state["model"]["type"] == "Unigram"
+        self._encoder = tokenizers.Tokenizer.from_str(without_specials(text)) if foreign else backend
         if rules is not None:
+            self._encoder = tokenizers.Tokenizer.from_str(text)
             self._encoder.normalizer = None
         self._encoder.encode_special_tokens = True
         self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
@@ -116,13 +125,23 @@ class Tokenizer:
         ids = self._as_text(encoding.ids)
         return [(token, start, end) for token, (start, end) in zip(ids, encoding.offsets, strict=True)]
 
+    def spells_special(self, text: str) -> bool:
+        """Return whether a text spells a special token that other tools would encode as such, but Kotha as text."""
+        prepared = self.normalize(text) if self.kind == "unigram" and self.normalizer is None else ""
+        return any(self.pieces[token] in prepared for token in self._special_ids)
+
     def _encoding(self, text: str) -> tokenizers.Encoding:
         prepared = self.normalizer(text) if self.normalizer else text
-        with library_errors(Message("this tokenizer cannot encode the text")):
+        problem = Message("this tokenizer cannot encode the text")
+        if self.kind == "char" and "unk" not in self.special:
+            problem = Message(
+                "the text has a character that this vocabulary lacks, and there is no unknown token for it"
+            )
+        with library_errors(problem):
             return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        # With an imported vocabulary, the text can spell a control piece; the unknown token is used instead.
+        # With some imported vocabularies, the text can spell a control piece; the unknown token is used instead.
         if self._special_ids.isdisjoint(ids):
             return ids
         unknown = self.special.get("unk")

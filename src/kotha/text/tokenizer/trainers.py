@@ -64,6 +64,7 @@ def train(
     *,
     split: str | None = None,
     level: str = "codepoint",
+    specials: bool = True,
     rules: tuple[str, ...] = RULE_NAMES,
     on_progress: OnProgress | None = None,
     pool: WorkerPool | None = None,
@@ -71,9 +72,10 @@ def train(
     """Train a tokenizer; the vocabulary can be smaller than ``vocab_size`` if the corpus is small.
 
     ``split`` applies to bpe (``qwen35``, the default, is supported by llama.cpp; ``words`` keeps numbers and joiners
-    together), ``level`` to char (``codepoint`` or ``akshara``). ``on_progress`` is called at the start of each stage,
-    with a total of 0 (unknown); ``texts`` itself reports progress in reading. A ``pool`` counts chunks in parallel;
-    pieces are learned in this process, and the result does not depend on the pool.
+    together), ``level`` to char (``codepoint`` or ``akshara``), and ``specials=False`` leaves out char's special
+    tokens, so that ids start at 0 with the first character; other text then raises an error. ``on_progress`` is called
+    at the start of each stage, with a total of 0 (unknown); ``texts`` itself reports progress in reading. A ``pool``
+    counts chunks in parallel; pieces are learned in this process, and the result does not depend on the pool.
     """
     report = on_progress or (lambda stage, done, total: None)
     check_choice("kind", kind, get_args(Kind), TokenizerError)
@@ -89,6 +91,8 @@ def train(
         raise TokenizerError(
             "{split} applies only to bpe; {kind} uses its own split", split=Option("split", split), kind=kind
         )
+    if not specials and kind != "char":
+        raise TokenizerError("only char can do without special tokens; {kind} needs them", kind=kind)
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     report(Message("reading"), 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules), pool)
@@ -104,7 +108,8 @@ def train(
     elif kind == "wordpiece":
         backend = _wordpiece(letters, vocab_size)
     else:
-        backend = _code_points(letters, vocab_size) if level == "codepoint" else _aksharas(letters, vocab_size)
+        build = _code_points if level == "codepoint" else _aksharas
+        backend = build(letters, vocab_size, list(special.GENERATIVE.values()) if specials else [])
     if rules:
         backend.normalizer = normalizer_of(rules)
     return Tokenizer(backend)
@@ -193,27 +198,25 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     return backend
 
 
-def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
+def _code_points(letters: Letters, vocab_size: int, specials: list[str]) -> tokenizers.Tokenizer:
     """Build a tokenizer with one token per code point; code points that are not in the corpus are unknown."""
-    specials = list(special.GENERATIVE.values())
     points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
     model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
     return assembled(model, specials, decoders.Fuse(), splitter_of(CHARACTERS))
 
 
-def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
+def _aksharas(letters: Letters, vocab_size: int, specials: list[str]) -> tokenizers.Tokenizer:
     """Build a tokenizer with one token per akshara, as a unigram model with equal scores.
 
     Rare aksharas are split into as few tokens as possible.
     """
-    specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
     letters.keep(1.0, vocab_size - len(specials) - len(points), room // _COMMON_SHARE)
     kept = [letter for letter in letters.code if letter not in points]
     vocabulary = [(piece, _NEVER) for piece in specials]
     vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
-    unknown = specials.index(special.GENERATIVE["unk"])
+    unknown = specials.index(special.GENERATIVE["unk"]) if specials else None
     return assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
 
 
