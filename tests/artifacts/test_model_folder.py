@@ -98,6 +98,17 @@ def test_weights_have_the_permissions_of_their_folder(folder: Path) -> None:
     assert modes == {folder.stat().st_mode & 0o666}
 
 
+def test_a_loaded_model_does_not_change_with_its_file(folder: Path) -> None:
+    model = bundle.load(folder).model
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    file = folder / "model.safetensors"
+    with file.open("r+b") as opened:  # in place: the file keeps its inode
+        opened.seek(-256, 2)
+        opened.write(bytes(256))
+    after = model.state_dict()
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
+
+
 def test_a_tied_weight_is_stored_once(folder: Path) -> None:
     file = folder / bundle.WEIGHTS_FILE
     header = json.loads(file.read_bytes()[8:].split(b"}}", 1)[0] + b"}}")

@@ -121,3 +121,13 @@ def test_the_first_model_is_loaded_at_the_start(serve: Any) -> None:
         time.sleep(0.02)
     assert list(at.app.state.kotha.registry.opened) == ["plain"], "the first, and no other"
     assert http.get(f"{at.url}/health").is_success
+
+
+@pytest.mark.parametrize(("words", "message"), [(["--host", "0.0.0.0"], "needs a key"), (["nosuch"], "not found")])
+def test_invalid_options_are_rejected_before_torch_is_imported(words: list[str], message: str) -> None:
+    code = (
+        "import sys; from kotha.cli.main import main; "
+        f"print(main(['serve', *{words!r}]), {{'torch', 'fastapi', 'uvicorn'}} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[-2].endswith(" set()") and message in done.stderr, (done.stdout, done.stderr)

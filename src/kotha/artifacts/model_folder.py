@@ -158,7 +158,10 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
                 "with a lower learning_rate",
                 name=name,
             )
-    parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
+    # safetensors maps the file into memory, so changing the file would change the model, and truncating it would kill
+    # the process. The weights are therefore copied.
+    own = torch.contiguous_format
+    parameters = {name: nn.Parameter(tensor.clone(memory_format=own)) for name, tensor in weights.items()}
     model.load_state_dict({name: parameters[first] for name, first in first_names(model).items()}, assign=True)
     return model.eval()
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from cyclopts import Parameter
 
-from kotha.errors import InstallCommand, UsageError, library
+from kotha.errors import InstallCommand, UsageError, require
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
@@ -67,8 +67,7 @@ def serve(
     Example: `kotha serve run --port 8080`
     """
     _prepare(Message("serving needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
-    from kotha.server.lifecycle import run
-    from kotha.server.settings import Limits, ServeSettings, is_open, read_key
+    from kotha.server.settings import Limits, ServeSettings, is_open, model_paths, read_key
 
     settings = ServeSettings(
         host=host,
@@ -87,9 +86,12 @@ def serve(
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     named = models or (bundled.NAME,)
+    model_paths(named)
     if key_file is not None and is_open(key_file):
         template = "other users on this machine can read the key in {file}; restrict it with `chmod 600`"
         _say(Message(template, file=key_file))
+
+    from kotha.server.lifecycle import run  # imports torch, so only after the options were checked
 
     def ready(at: str) -> None:
         template = "serving {models} at {at}/v1; the studio is at {at}/; Ctrl-C stops it"
@@ -120,8 +122,7 @@ def open_studio(
     if room not in ROOMS:
         raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
     _prepare(Message("the studio needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
-    from kotha.server.lifecycle import run
-    from kotha.server.settings import Limits, ServeSettings
+    from kotha.server.settings import Limits, ServeSettings, model_paths
 
     first, *others = _PORTS if port is None else (port,)
     settings = ServeSettings(
@@ -129,6 +130,8 @@ def open_studio(
     )
     # The studio selects the first model at the start.
     named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
+    model_paths(named)
+    from kotha.server.lifecycle import run
 
     def ready(at: str) -> None:
         query = {**({"x": text} if text else {}), **({"lang": language} if language else {})}
@@ -150,8 +153,7 @@ def open_studio(
 
 def _prepare(needed: Message) -> None:
     """Check that FastAPI and uvicorn are installed."""
-    for name in ("fastapi", "uvicorn"):
-        library(name, needed)
+    require(needed, "fastapi", "uvicorn")
     # Idle OpenMP threads must not spin, because the threads that handle requests need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kotha.api.model import LanguageModel, load
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import KothaError, UsageError, nearest
+from kotha.errors import nearest
 from kotha.generation.weights import Weights, stored_weights
 from kotha.inside.embeddings import Embeddings
 from kotha.inside.heads.overlap import HeadWeights, head_weights
@@ -27,9 +27,7 @@ from kotha.server.batching import Batcher
 from kotha.server.errors import RefusedError, by_name
 from kotha.server.jobs.store import JobStore
 from kotha.server.serial_executor import SerialExecutor
-from kotha.server.settings import Limits
-from kotha.storage import bundled
-from kotha.storage.status import exists
+from kotha.server.settings import Limits, model_paths
 
 # Memory that an engine may use for cached prompt prefixes.
 _PREFIX_CACHE_BYTES = 64 << 20
@@ -97,19 +95,7 @@ class ModelRegistry:
         weights: Weights | None = None,
         jobs: JobStore | None = None,
     ) -> None:
-        self.model_paths: dict[str, Path] = {}
-        for given in models:
-            path = bundled.model_path(given)
-            name = bundled.NAME if path == bundled.FOLDER else path.resolve().name
-            if name in self.model_paths and self.model_paths[name].resolve() != path.resolve():
-                raise UsageError(
-                    "two models are named {name}; rename a folder, since clients select models by name", name=name
-                )
-            if not exists(path):
-                raise KothaError(
-                    "{place} not found; specify a run folder, a model folder, a Hugging Face folder, or box", place=path
-                )
-            self.model_paths[name] = path
+        self.model_paths = model_paths(models)
         self._jobs = jobs
         self._limits, self.device, self._weights = limits, device, weights
         self._opened: dict[str, ServedModel] = {}

@@ -2,13 +2,19 @@
 
 import ipaddress
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kotha.errors import UsageError
-from kotha.generation.weights import Weights
+from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Option
 from kotha.i18n.numbers import Language
+from kotha.storage import bundled
+from kotha.storage.status import exists
+
+if TYPE_CHECKING:  # torch takes seconds to import, and invalid options are rejected before that
+    from kotha.generation.weights import Weights
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Shorter keys could be guessed.
@@ -52,7 +58,7 @@ class ServeSettings:
     names: tuple[str, ...] = ()  # additional host names of the server
     key: str | None = field(default=None, repr=False)  # API key; never logged
     limits: Limits = Limits()
-    weights: Weights | None = None  # data type for generation; None: as stored
+    weights: "Weights | None" = None  # data type for generation; None: as stored
     jobs: Path | None = None  # folder for jobs and uploads; None: no jobs
     indexes: tuple[str, ...] = ()  # index files; clients select them by name
     book: Path | None = None  # folder of the built book; None: not served
@@ -82,6 +88,24 @@ class ServeSettings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def model_paths(models: Iterable[str]) -> dict[str, Path]:
+    """Return the folders of the given models by name; raise an error if one does not exist or two have one name."""
+    paths: dict[str, Path] = {}
+    for given in models:
+        path = bundled.model_path(given)
+        name = bundled.NAME if path == bundled.FOLDER else path.resolve().name
+        if name in paths and paths[name].resolve() != path.resolve():
+            raise UsageError(
+                "two models are named {name}; rename a folder, since clients select models by name", name=name
+            )
+        if not exists(path):
+            raise KothaError(
+                "{place} not found; specify a run folder, a model folder, a Hugging Face folder, or box", place=path
+            )
+        paths[name] = path
+    return paths
 
 
 def is_open(path: Path) -> bool:
