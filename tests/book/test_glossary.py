@@ -46,7 +46,10 @@ def terms() -> list[Term]:
 
 @cache
 def spoken() -> dict[str, str]:
-    """Return every Bangla text with its location: the book's prose, and messages in the catalogues."""
+    """Return every Bangla text with its location: the book's prose, messages in the catalogues, and Python files.
+
+    Stories, and what a reader types, may use any word.
+    """
     found = {
         path.relative_to(ROOT).as_posix(): "\n".join(
             re.sub(r"`[^`]*`", "", part.plain) for part in Chapter(path).parts if part.kind == "prose"
@@ -58,6 +61,9 @@ def spoken() -> dict[str, str]:
             messages = json.loads(path.read_text(encoding="utf-8"))
             texts = messages.values() if path.parent.name == "bn" else _bangla(messages)
             found[path.relative_to(ROOT).as_posix()] = "\n".join(texts)
+    for path in sorted((ROOT / "src" / "kotha").rglob("*.py")):
+        if "stories" not in path.parts:
+            found[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
     return found
 
 
