@@ -81,7 +81,6 @@ def test_robustness_of_a_classifier_is_macro_f1(gpt: Bundle, tmp_path: Path, cap
 
 
 def test_only_the_sources_of_pairs_are_perturbed(gpt: Bundle, tmp_path: Path) -> None:
-    pytest.importorskip("sacrebleu")
     assert gpt.tokenizer is not None
     torch.manual_seed(0)
     config = Seq2SeqConfig(vocab_size=gpt.tokenizer.vocab_size, **{**SIZES, "context_length": 12})

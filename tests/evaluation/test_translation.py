@@ -1,11 +1,10 @@
 """BLEU and chrF++ computed by sacrebleu, with its signature."""
 
 import math
-import sys
 
 import pytest
 
-from kotha.errors import DataError, KothaError
+from kotha.errors import DataError
 from kotha.evaluation.translation import remembered_targets, score_translations, translation_table
 from kotha.text.corpus.pairs import TextPairs
 
@@ -39,9 +38,6 @@ def test_the_translation_memory_returns_the_target_of_the_nearest_source() -> No
     assert table.remarks[0].startswith("BLEU: nrefs:1") and "no translation has four" in str(table.remarks[-1])
 
 
-def test_invalid_translations_are_rejected(monkeypatch) -> None:
+def test_invalid_translations_are_rejected() -> None:
     with pytest.raises(DataError, match="no translations to compare"):
         score_translations([], [])
-    monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(KothaError, match=r"pip install 'sacrebleu"):
-        score_translations(["ক"], ["ক"])

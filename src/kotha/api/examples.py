@@ -14,7 +14,7 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import InstallCommand, UsageError
 from kotha.evaluation.classification import ClassificationScore, classes_document, evaluate_classifier, evaluate_images
 from kotha.evaluation.instructions import evaluate_instructions
-from kotha.evaluation.translation import can_score, evaluate_pairs, translations_document
+from kotha.evaluation.translation import evaluate_pairs, translations_document
 from kotha.finetune import examples as finetune
 from kotha.finetune import pairs
 from kotha.finetune.classify import PAGE
@@ -50,9 +50,6 @@ def train_on_examples(
     ``of_pairs`` holds the options for a table, or is None for images; ``listeners`` are on_event and on_remark.
     """
     use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
-    if of_pairs is not None and not can_score() and (say := listeners.get("on_remark")):
-        template = "BLEU and chrF++ will not be computed: they need sacrebleu; install it with: {command}"
-        say(Message(template, command=InstallCommand("scores")))
     if resume:
         request.check_resumes()
         finetune.resume(use, folder, dict(request.changes), **listeners)
@@ -128,8 +125,6 @@ def _classes(score: ClassificationScore, run: Path, lead: str) -> dict[str, Any]
 
 def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """Score a translator."""
-    if not can_score():
-        return {}
     score = evaluate_pairs(best, parts.test, parts.train)
     lead = Message("Evaluated on {n:,} pairs held out from training and from model selection.", n=score.sentences)
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)

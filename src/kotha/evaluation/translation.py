@@ -3,7 +3,7 @@
 BLEU (https://aclanthology.org/P02-1040) counts the word n-grams that translation and reference share, and chrF++
 (https://aclanthology.org/W17-4770) counts character and word n-grams, which is more suitable for an inflected language
 such as Bangla. Scores are comparable only with the same word tokenization, case handling and references, so each comes
-with sacrebleu's signature (https://aclanthology.org/W18-6319). sacrebleu is in the extra ``scores``.
+with sacrebleu's signature (https://aclanthology.org/W18-6319).
 
 The baseline is a translation memory (nearest neighbour): the translation of a source is the target of the training
 source that shares the most words with it, weighted by rarity.
@@ -13,13 +13,12 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import DataError, InstallCommand, require
+from kotha.errors import DataError
 from kotha.evaluation.result import Measurement
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, OnProgress, Plural, Text
@@ -49,17 +48,8 @@ class TranslationScore(Measurement):
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: bleu, chrf
 
 
-_NEEDED = Message("BLEU and chrF++ need sacrebleu; install it with: {command}", command=InstallCommand("scores"))
-
-
-def can_score() -> bool:
-    """Return whether sacrebleu is installed."""
-    return find_spec("sacrebleu") is not None
-
-
 def score_translations(translations: Sequence[str], references: Sequence[str]) -> TranslationScore:
     """Compare translations with references, sentence by sentence."""
-    require(_NEEDED, "sacrebleu")
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
@@ -84,7 +74,6 @@ def evaluate_pairs(
     If ``learned`` (the training pairs) is given, score the baseline too.
     """
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
-    require(_NEEDED, "sacrebleu")  # before the slow work
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)
     score = replace(score, fields=(pairs.source_field, pairs.target_field))
