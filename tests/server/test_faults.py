@@ -169,7 +169,7 @@ def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, da
     os.killpg(process_of(tmp_path / id), signal.SIGKILL)
     killed = waited(store, id, over)
     assert killed.state == "killed"
-    assert "was killed" in killed.output and killed.output.endswith("resume it from its last checkpoint")
+    assert "a user killed it" in killed.output and killed.output.endswith("resume it from its last checkpoint")
     store.resume(id)
     done = waited(store, id, over)
     assert done.state == "done", done.output
@@ -190,7 +190,7 @@ def test_a_killed_command_is_reported(tmp_path: Path, endless: list[str]) -> Non
     waited(store, id, lambda status: "Ctrl-C stops it" in status.output)
     os.kill(command_of(process_of(tmp_path / id)), signal.SIGKILL)
     killed = waited(store, id, over)
-    assert killed.state == "killed" and killed.ended is not None and "was killed" in killed.output
+    assert killed.state == "killed" and killed.ended is not None and "a user killed it" in killed.output
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a command together with its job")

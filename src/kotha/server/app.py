@@ -80,7 +80,7 @@ def make_app(
     )
     app.state.kotha = State(settings, registry, jobs, Indexes(settings.indexes, jobs))
     errors.install(app)
-    for module in (routes, *_OWN_ROUTES, job_routes, static_pages):
+    for module in (static_pages, routes, *_OWN_ROUTES, job_routes):
         app.include_router(module.router)
     if settings.book is not None:
         app.mount("/book", static_pages.Book(settings.book))

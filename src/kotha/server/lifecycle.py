@@ -5,27 +5,23 @@ import errno
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-import h11
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, Option
 from kotha.server.app import guarded, make_app
-from kotha.server.errors import RefusedError
-from kotha.server.security import refusal
+from kotha.server.connections import HttpConnection, drop_idle, make_room
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
 
 # Number of connections queued by the system, and how long open requests may continue after a stop signal.
 _BACKLOG, _GRACE_SECONDS = 512, 30
-# Pause before accepting connections again when there are too many, or no file descriptors.
+# Part of a response that the system holds for a client that does not read; its default is megabytes.
+_UNREAD_BYTES = 128 << 10
+# Pause before accepting connections again when no file descriptors are free.
 _FULL_SECONDS = 0.2
-
-_INVALID_HTTP = RefusedError("invalid HTTP request: its first line or a header is malformed or too long")
 
 
 def run(
@@ -42,17 +38,6 @@ def run(
     HttpServer(server_config(app), settings.limits).run(sockets=[listening])
 
 
-class HttpConnection(H11Protocol):
-    """uvicorn's h11 protocol, with Kotha's error body and headers for invalid HTTP, which does not reach the guard."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Return 400 and close the connection, because the start of the next request cannot be found."""
-        headers, body = refusal(_INVALID_HTTP, (b"connection", b"close"))
-        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
-
-
 class HttpServer(uvicorn.Server):
     """uvicorn's server with limits on the number of connections and on how long one may stay idle."""
 
@@ -65,7 +50,7 @@ class HttpServer(uvicorn.Server):
         """Start accepting connections."""
         await super().startup(sockets=[])
         self._tasks = [asyncio.create_task(self._accept(each)) for each in sockets or []]
-        self._tasks.append(asyncio.create_task(self._close_idle()))
+        self._tasks.append(asyncio.create_task(self._drop_idle()))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting connections, and finish open requests."""
@@ -79,31 +64,25 @@ class HttpServer(uvicorn.Server):
         listening.setblocking(False)
         options = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         while True:
-            if len(self.server_state.connections) >= self._limits.connections:
-                await asyncio.sleep(_FULL_SECONDS)
-                continue
             try:
-                connection, _ = await loop.sock_accept(listening)
+                connection, address = await loop.sock_accept(listening)
             except OSError:  # the client left, or no file descriptors are free
                 await asyncio.sleep(_FULL_SECONDS)
                 continue
-            await loop.connect_accepted_socket(partial(protocol, **options), connection)
+            if make_room(self._connections, address[0], self._limits):
+                await loop.connect_accepted_socket(partial(protocol, **options), connection)
+            else:
+                connection.close()
 
-    async def _close_idle(self) -> None:
-        """Close idle connections; uvicorn's keep-alive limit applies only after a connection's first request."""
-        idle: dict[Any, tuple[Any, float]] = {}  # by connection: its last request, and since when it is idle
+    async def _drop_idle(self) -> None:
+        """Drop idle connections; uvicorn's keep-alive limit applies only after a connection's first request."""
         while True:
             await asyncio.sleep(min(1.0, self._limits.body_seconds / 4))
-            now, previous = asyncio.get_running_loop().time(), idle
-            idle = {}
-            for connection in list(self.server_state.connections):
-                last = getattr(connection, "cycle", None)
-                if last is not None and not last.response_complete:
-                    continue
-                before, since = previous.get(connection, (last, now))
-                idle[connection] = (last, since if before is last else now)
-                if now - idle[connection][1] > self._limits.body_seconds:
-                    connection.transport.close()
+            drop_idle(self._connections, asyncio.get_running_loop().time(), self._limits)
+
+    @property
+    def _connections(self) -> list[HttpConnection]:
+        return [each for each in self.server_state.connections if isinstance(each, HttpConnection)]
 
 
 def server_config(app: FastAPI) -> uvicorn.Config:
@@ -130,7 +109,9 @@ def listen(host: str, port: int, *others: int) -> socket.socket:
     """Return a socket that listens on the first free port; called before models are loaded."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
+        return listening
     except OSError as error:
         if error.errno == errno.EADDRINUSE and others:
             return listen(host, *others)

@@ -43,6 +43,7 @@ _FOREIGN = ("cross-site", "same-site")
 _CLOSE = (b"connection", b"close")
 
 
+_PART_BYTES = 64 << 10  # of a response that are sent at a time, so that clients that do not read cost little memory
 _MOST_DIGITS = 18  # of a length in bytes
 _LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # for reading the rest of a request that is too large
 
@@ -64,16 +65,17 @@ class Guard:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         try:
             self._check(scope, headers)
             async with asyncio.timeout(self._settings.limits.body_seconds):
                 body = await _read_body(receive, self._most_bytes(scope))
         except RefusedError as refused:
-            await _refuse(send, receive, refused)
+            await _refuse(send, receive, refused, has_body)
             return
         except TimeoutError:
             late = RefusedError("the request did not arrive in time; send it again", 408)
-            await _refuse(send, receive, late)
+            await _refuse(send, receive, late, has_body=False)
             return
         if body is None:
             return  # the client has disconnected
@@ -81,7 +83,12 @@ class Guard:
         async def guarded(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = with_headers(message.get("headers", []))
-            await send(message)
+            whole, start = message.get("body", b""), 0
+            while len(whole) - start > _PART_BYTES:  # each part waits until the client reads
+                part = whole[start : start + _PART_BYTES]
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+                start += _PART_BYTES
+            await send({**message, "body": whole[start:]} if start else message)
 
         await self._app(scope, _once(body, receive), guarded)
 
@@ -192,13 +199,13 @@ def refusal(error: RefusedError, *more: tuple[bytes, bytes]) -> tuple[list[tuple
     return with_headers([*headers, *more]), body
 
 
-async def _refuse(send: Send, receive: Receive, error: RefusedError) -> None:
-    # Close the connection: unread bytes must not be parsed as the next request.
-    more = {408: _CLOSE, 413: _CLOSE, 401: (b"www-authenticate", b"Bearer")}.get(error.status)
-    headers, body = refusal(error, *([] if more is None else [more]))
+async def _refuse(send: Send, receive: Receive, error: RefusedError, has_body: bool) -> None:
+    # Close the connection if there is a body: unread bytes must not be parsed as the next request.
+    more = [(b"www-authenticate", b"Bearer")] if error.status == 401 else []
+    headers, body = refusal(error, *more, *([_CLOSE] if has_body or error.status == 408 else []))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
-    if error.status == 413:
+    if has_body:
         await _drain(receive)
     await send({"type": "http.response.body", "body": b""})
 

@@ -33,7 +33,9 @@ class Limits:
     file_rest_seconds: float = 600.0  # age at which an upload that no job needs may be removed
     jobs: int = 1000  # number of stored jobs, with their output
     body_seconds: float = 30.0  # time to receive the headers of a request, and again to receive its body
-    connections: int = 1000  # open connections; further ones wait
+    connections: int = 1000  # open connections; above it, the one that has waited longest for its client is closed
+    connections_for_one: int = 500  # open connections of one client
+    unread_bytes: int = 64 << 20  # of responses that clients have not read; above it, the oldest are aborted
     prompt_characters: int = 400_000  # total length of the prompts of a request
     prompts: int = 64  # prompts per request
     choices: int = 64  # texts per request: prompts times n

@@ -38,6 +38,8 @@ router = APIRouter(include_in_schema=False)
 async def page(request: Request) -> Response:
     """Return one of the studio's files."""
     path = request.url.path
+    if path not in pages():
+        raise HTTPException(404)
     content, kind = pages()[path]
     headers = {"cache-control": _CACHED if path.startswith(_NAMED_BY_CONTENT) else "no-cache"}
     if kind.startswith("text/html"):  # a choice that the reader made in the page takes precedence
@@ -48,7 +50,7 @@ async def page(request: Request) -> Response:
     return Response(content, media_type=kind, headers=headers)
 
 
-for path in pages():
+for path in [*(path for path in pages() if not path.startswith(_NAMED_BY_CONTENT)), _NAMED_BY_CONTENT + "{name}"]:
     router.add_api_route(path, page, methods=["GET", "HEAD"])
 
 

@@ -1,0 +1,96 @@
+"""Clients that do not read, or that send bodies in tiny parts, lose their connections; other clients are served."""
+
+import socket
+import time
+from typing import Any
+
+import pytest
+from tests.loopback import http
+
+from kotha.report.built import pages
+from kotha.server.settings import Limits
+
+_KEY = "a-key-that-nobody-guesses"
+_LARGEST = max(pages(), key=lambda path: len(pages()[path][0]))
+
+
+def connect(url: str, sent: bytes) -> socket.socket:
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(30)
+    connection.connect((host, int(port)))
+    connection.sendall(sent)
+    return connection
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """Return everything that the server sent before it closed the connection."""
+    parts = []
+    try:
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    except ConnectionError:
+        pass
+    connection.close()
+    return b"".join(parts)
+
+
+def unread(url: str) -> socket.socket:
+    return connect(url, f"GET {_LARGEST} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 20)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(connections_for_one=12, body_seconds=60),
+        Limits(connections=12, body_seconds=60),
+        Limits(unread_bytes=1 << 18, body_seconds=60),
+        Limits(body_seconds=1),
+    ],
+    ids=["per client", "in all", "unread bytes", "time"],
+)
+def test_connections_that_are_not_read_are_closed(serve: Any, limits: Limits) -> None:
+    at = serve(limits=limits)
+    idle = [unread(at.url) for _ in range(40)]
+    assert http.get(f"{at.url}/health", timeout=30).status_code == 200
+    time.sleep(3)  # longer than the limit on time, and than the pause between two checks of the limit on unread bytes
+    whole = 20 * len(pages()[_LARGEST][0])
+    cut = [len(all_of(each)) < whole for each in idle[:20]]
+    assert all(cut) if limits.body_seconds == 1 else any(cut), cut
+    for each in idle:
+        each.close()
+
+
+def test_a_slow_reader_receives_a_complete_response(serve: Any) -> None:
+    at = serve(limits=Limits(body_seconds=1))
+    with connect(
+        at.url, f"GET {_LARGEST} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    ) as reading:
+        parts = []
+        while part := reading.recv(1 << 14):
+            parts.append(part)
+            time.sleep(0.05)
+    assert b"".join(parts).endswith(pages()[_LARGEST][0])
+
+
+@pytest.mark.parametrize("key", [None, _KEY])
+def test_a_body_in_tiny_chunks_is_rejected(serve: Any, key: str | None) -> None:
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection = connect(serve(key=key).url, head)
+    with pytest.raises(ConnectionError):  # long before the limit on the body's size
+        for _ in range(2000):
+            connection.sendall(b"1\r\nx\r\n" * 500)
+    connection.close()
+
+
+def test_a_body_in_chunks_is_accepted(serve: Any) -> None:
+    parts = [b'{"model": "plain", "text": "', *[b"a few words and more "] * 500, b'"}']
+    headers = {"content-type": "application/json"}
+    assert http.post(f"{serve().url}/api/card", content=iter(parts), headers=headers).status_code == 200
+
+
+def test_a_rejected_request_is_answered_before_its_body_arrives(serve: Any) -> None:
+    head = "POST /api/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000000\r\n\r\n"
+    response = all_of(connect(serve(key=_KEY).url, head.encode() + b"[" * 10_000))
+    assert b" 401 " in response.split(b"\r\n")[0] and b"connection: close" in response
