@@ -85,8 +85,7 @@ def serve(
     )
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    named = models or (bundled.NAME,)
-    model_paths(named)
+    model_paths(named := models or (bundled.NAME,))
     if key_file is not None and is_open(key_file):
         template = "other users on this machine can read the key in {file}; restrict it with `chmod 600`"
         _say(Message(template, file=key_file))
