@@ -48,9 +48,9 @@ def test_the_browser_opens_the_requested_page(monkeypatch: Any, capsys: Any, tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: seen.append(address) is None and False)
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda models, settings, device, ready, **_: ready("http://here"))
-    assert main(["open", "run", "--room", "train"]) == 0
+    assert main(["open", "box", "--room", "train"]) == 0
     assert seen == ["http://here/#/train"]
-    assert main(["open", "run", "--language", "bn"]) == 0
+    assert main(["open", "box", "--language", "bn"]) == 0
     assert seen[1:] == ["http://here/#/write?lang=bn"]
     found = capsys.readouterr().err
     assert "could not start a browser" in found and "ব্রাউজার" in found

@@ -26,7 +26,7 @@ CASES = [
     ("prepare note.txt --tokenizer nowhere --out o", "no tokenizer at nowhere; train one with `kotha tokenizer train`"),
     ("prepare note.txt --tokenizer empty --out o", "empty contains no tokenizer"),
     ("tokenizer train nowhere --out o", "nowhere does not exist; name an existing file or folder"),
-    ("finetune instruct note.txt --from box --out o", "note.txt has no fields; use csv, tsv or jsonl"),
+    ("finetune instruct note.txt --from box --out o", "note.txt has no fields; use a csv, tsv or jsonl"),
     ("doctor nowhere", "nowhere not found; specify the folder of a training run"),
     ("doctor empty", "no run in empty; specify the folder of a training run"),
     ("compare nowhere", "nowhere not found; specify a run folder"),

@@ -56,9 +56,9 @@ def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
     report = replace(FRESH)
     report.compare_lines(lambda line: [len(line)], lambda line: [min(len(line), 3)], ["ab", "abcd", "abcde"])
     assert (report.lines, report.lines_different, report.tokens_equal) == (3, 2, False)
-    assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines give different tokens)"
+    assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines are tokenized differently)"
     assert ["first line that differs", "'abcd'"] in shown(report)
-    assert shown(report)[-1] == ["verdict", "FAILED: 2 of 3 lines give different tokens"]
+    assert shown(report)[-1] == ["verdict", "FAILED: 2 of 3 lines are tokenized differently"]
 
 
 def test_an_unchecked_report_neither_passes_nor_fails() -> None:
@@ -88,5 +88,5 @@ def test_a_report_without_limits_does_not_say_passed() -> None:
 def test_the_notebook_table_shows_the_verdict_and_escapes_lines() -> None:
     report = ParityReport("hf", peer="it", lines=2, lines_different=1, first_line_different="<script>")
     shown = report._repr_html_()
-    assert "FAILED: 1 of 2 lines give different tokens" in shown
+    assert "FAILED: 1 of 2 lines are tokenized differently" in shown
     assert "<script>" not in shown

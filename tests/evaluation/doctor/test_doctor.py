@@ -221,7 +221,7 @@ def test_a_loss_that_is_not_finite() -> None:
     (found,) = diagnose({}, [*CALM, step(1001, None)])
     assert found.kind == "not-a-number"
     assert "At step 1,001" in str(found.words)
-    assert "ধাপ ১,০০১-এ" in translate(found.words, "bn")
+    assert "১,০০১ নম্বর ধাপে" in translate(found.words, "bn")
 
 
 def test_one_bad_batch_is_no_finding() -> None:

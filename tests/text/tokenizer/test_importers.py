@@ -188,7 +188,7 @@ def test_a_model_without_settings_gets_the_requested_sentinels(tmp_path):
     assert full.vocab_size == plain.vocab_size + 100
     assert [full.encode(text) for text in SENTENCES] == [plain.encode(text) for text in SENTENCES]
     for source in (plain.save(tmp_path / "saved"), folder):
-        with pytest.raises(TokenizerError, match="only SentencePiece models have sentinels"):
+        with pytest.raises(TokenizerError, match="only SentencePiece models support sentinels"):
             import_tokenizer(source, extra_ids=100 if source != folder else -1)
 
 
