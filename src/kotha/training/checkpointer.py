@@ -172,8 +172,8 @@ class Checkpointer:
     def _base(self) -> str:
         return base_fingerprint(self.model)  # the base weights are frozen
 
-    def save_best(self, plain: Model | None, step: int, score: Score) -> None:
-        """Save the current weights as the best so far."""
+    def save_best(self, plain: Model | None, step: int, score: Score | None) -> None:
+        """Save the current weights as the best so far; without a score, the next evaluation replaces them."""
         if plain is None:
             return
         rank, chat = self.config.lora, self.task.chat_template
@@ -183,4 +183,5 @@ class Checkpointer:
         language = model_language(self.folder.path)
         how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat, "language": language}
         bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
-        self.folder.write(runs.BEST, {"step": step, **score})
+        if score is not None:
+            self.folder.write(runs.BEST, {"step": step, **score})
