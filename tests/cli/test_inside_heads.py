@@ -86,6 +86,10 @@ def test_other_families_too(capsys: Any, place: Path, name: str, more: list[str]
     found = answer(capsys, "heads", str(place / name), str(place / "texts.jsonl"), "--tokens", "100", *more)
     assert len(found["heads"]) == len(every_head(bundle.load(place / name).model))
     assert all(row["ablation_nats"] != 0 for row in found["heads"])
+    together = {"encoder.attention", "decoder.attention", "decoder.cross"} if name == "seq2seq" else set()
+    assert found["together_nats"].keys() == together and all(found["together_nats"].values())
+    assert main(["inside", "heads", str(place / name), str(place / "texts.jsonl"), "--tokens", "100", *more]) == 0
+    assert ("without all heads of one kind" in capsys.readouterr().out) is (name == "seq2seq")
 
 
 def test_prune_writes_a_smaller_folder_and_measures_it(capsys: Any, place: Path, tmp_path: Path) -> None:

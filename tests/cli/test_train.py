@@ -188,6 +188,10 @@ def test_a_run_without_evaluations_says_so(capsys, data, tmp_path, monkeypatch, 
     out = capsys.readouterr().out
     assert wording in out
     assert "inf" not in out and "None" not in out and "loss nats" not in out
+    assert main(["generate", str(tmp_path / "run"), "মা", "--tokens", "3"]) == 0  # its last weights
+    monkeypatch.undo()
+    assert main([*where[:-1], "4", "--set", "evaluate_every=4", "--resume"]) == 0
+    assert json.loads((tmp_path / "run" / "best.json").read_text())["step"] == 4
 
 
 def test_missing_scores_are_null(capsys, data: Path, tmp_path: Path, monkeypatch) -> None:

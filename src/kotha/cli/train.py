@@ -120,8 +120,11 @@ def _described(run: "Run", error: Any) -> Output:
     remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
         hidden |= {"best_step", "loss_nats"}
-        remark = Message("The run stopped before its first evaluation, so it has no loss and no best step yet.")
-        remarks.insert(0, remark)
+        template = (
+            "The run stopped before its first evaluation: it has no loss and no best step yet, but its last weights "
+            "are saved."
+        )
+        remarks.insert(0, Message(template))
     rows = [[label(name), readable(name, value)] for name, value in summary.items() if name not in hidden]
     for name, value in summary.get("validation", {}).items():
         rows.append([Message("validation {what}", what=label(name)), readable(name, value)])

@@ -176,8 +176,8 @@ class Checkpointer:
     def _language(self) -> str | None:
         return model_language(self.folder.path)
 
-    def save_best(self, plain: Model | None, step: int, score: Score) -> None:
-        """Save the current weights as the best so far."""
+    def save_best(self, plain: Model | None, step: int, score: Score | None) -> None:
+        """Save the current weights as the best so far; without a score, the next evaluation replaces them."""
         if plain is None:
             return
         rank, chat = self.config.lora, self.task.chat_template
@@ -186,4 +186,5 @@ class Checkpointer:
             save_adapter(folder, self.model, rank, self.config.lora_alpha, self._base, chat)
         how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat, "language": self._language}
         bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
-        self.folder.write(runs.BEST, {"step": step, **score})
+        if score is not None:
+            self.folder.write(runs.BEST, {"step": step, **score})

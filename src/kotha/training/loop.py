@@ -113,8 +113,12 @@ class Training:
                 stopped = self._stop_requested()
                 if stopped:
                     self.save()
-                    if self.progress.best_step is None and not self.ranks.any(self.interrupts.terminating):
-                        self._evaluate()  # otherwise no model would be saved
+                    if self.progress.best_step is None:  # otherwise no model would be saved
+                        if self.ranks.any(self.interrupts.terminating):
+                            with self.checkpointer.kept_weights():
+                                self.checkpointer.save_best(self.checkpointer.plain_model(), self.progress.step, None)
+                        else:
+                            self._evaluate()
                 summary = self.finish(stopped)
                 if stopped and not self.ranks.on_one_machine:
                     self.interrupts.require_own_signal(self.progress.step)

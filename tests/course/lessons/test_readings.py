@@ -42,6 +42,9 @@ DECODER, FILLER = (row("hole next words", *each) for each in ((1.4, 1.4, 0.8), (
 WHOLE, HALF = (row("right on_right on_others", *each) for each in ((1.0, 0.7, 0.1), (0.2, 0.2, 0.3)))
 FAST, SLOW = (row("held_out speed near far", *each) for each in ((1.5, 10.0, 1.0, 1.0), (1.9, 5.0, 0.1, 0.1)))
 NEAR = row("held_out speed near far", [1.8, 1.4], 10.0, 1.0, 0.4)
+WRITES, SAME, BABBLE = (
+    row("right grammatical different", *each) for each in ((1.0, 1.0, 200.0), (0.0, 1.0, 1.0), (0.0, 0.0, 9.0))
+)
 LOW, HIGH = row("right moved", 0.2, 0.2), row("right moved", 0.9, 0.9)
 FOUR = "one_with one_without two_with two_without"
 DEPTHS = "shallow_with shallow_without deep_with deep_without"
@@ -146,6 +149,21 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
             "at a distance",
             "does not make it slower",
         ],
+    ),
+    (
+        "cross",
+        rows("whole encoder decoder cross", WRITES, WRITES, BABBLE, SAME),
+        ["100% of the phrases", "grammatical but wrong", "100% of the phrases are right and 100% are grammatical"],
+    ),
+    (
+        "cross",
+        rows("whole encoder decoder cross", SAME, SAME, SAME, BABBLE),
+        ["train longer", "only 0% are even", None],
+    ),
+    (
+        "cross",
+        rows("whole encoder decoder cross", SAME, SAME, SAME, row("right grammatical different", 0.0, 0.5, 1.0)),
+        [None, "wrong, but not always grammatical", None],
     ),
     (
         "vision",

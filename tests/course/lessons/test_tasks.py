@@ -6,14 +6,16 @@ import numpy as np
 import torch
 from tests.course.lessons.small import TINY, loud
 
-from kotha.course.lessons import heads
+from kotha.course.lessons import cross, heads
 from kotha.course.lessons.catalogue import lesson
 from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, coreference, looks, spelled, who_is_it
 from kotha.course.lessons.lstm import echo
 from kotha.course.lessons.runner import MeasuredLesson
 from kotha.course.lessons.training_data import classroom
 from kotha.course.lessons.vision import ELSEWHERE, SIDE, bitmap, digits, digits_of, draw, images_of
-from kotha.inside.heads.importance import silence
+from kotha.inside.heads.importance import every_head, silence
+from kotha.model.config import Seq2SeqConfig
+from kotha.model.seq2seq import Seq2Seq
 
 
 def test_fewer_training_tokens_are_a_prefix_with_the_same_held_out_text() -> None:
@@ -75,3 +77,20 @@ def test_digits_are_drawn_inside_and_outside_the_training_range() -> None:
     assert len({bitmap(digit).tobytes() for digit in range(10)}) == 10
     learned = {row.numpy().tobytes() for row in torch.cat([desk.batch(0, step) for step in range(20)])}
     assert len(learned) <= 50 and not learned & {row.numpy().tobytes() for row in desk.windows()}
+
+
+def test_a_phrase_is_grammatical_if_its_sign_agrees_with_its_number() -> None:
+    right = cross.draw((0,), 64)[:, 4:]
+    assert cross.grammatical(right).all()
+    shuffled = torch.cat((right[1:, :1], right[:-1, 1:3], right[1:, 3:]), dim=1)  # other words of the same kinds
+    assert cross.grammatical(shuffled).all()
+    wrong_sign = right.clone()
+    wrong_sign[:, 3] = 2 * right[:, 3].min() + 1 - right[:, 3]
+    assert not cross.grammatical(wrong_sign).any() and not cross.grammatical(right.flip(1)).any()
+
+
+def test_every_head_of_a_translator_belongs_to_one_kind() -> None:
+    sizes = {"context_length": 8, "d_model": 8, "n_heads": 2, "n_layers": 1, "n_decoder_layers": 1}
+    model = Seq2Seq(Seq2SeqConfig(vocab_size=cross.VOCABULARY, **sizes))
+    found = [name for kind in cross.HEADS for name in cross.heads_of(model, kind)]
+    assert sorted(found) == sorted(every_head(model)) and len(found) == 6

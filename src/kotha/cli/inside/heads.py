@@ -49,7 +49,7 @@ def heads(
 
     with progress() as advance:
         view = kotha.load(run, "cpu").heads(path=path, on_progress=advance, **vars(source))
-    return viewed(view, html, _table(view.found))
+    return viewed(view, html, _table(view.found), *_together(view.found))
 
 
 def _table(found: "Study") -> Table:
@@ -78,6 +78,17 @@ def _table(found: "Study") -> Table:
         "their QK (read) and OV (write) matrices"
     )
     return Table(about, header, rows, [legend], labels=[1])
+
+
+def _together(found: "Study") -> list[Table]:
+    """Return a table of a translator's kinds of attention, each without all of its heads."""
+    header = [Message("attention"), Message("heads"), Message("loss, nats"), Message("change")]
+    rows: list[list[Text]] = []
+    for kind, nats in found.together_nats.items():
+        stack, _, part = kind.partition(".")
+        n_heads = sum(each.head.startswith(f"{stack}.") and f".{part}." in each.head for each in found.heads)
+        rows.append([kind, str(n_heads), f"{found.loss_nats + nats:.4f}", f"{nats:+.4f}"])
+    return [Table(Message("without all heads of one kind of attention"), header, rows)] if rows else []
 
 
 def prune(

@@ -122,6 +122,23 @@ def by_ablation(
     return found
 
 
+def by_kind_of_attention(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[str, float]:
+    """Return, for each kind of attention, the increase in loss when all of its heads are silenced together.
+
+    The kinds are those of a translator: encoder.attention, decoder.attention and decoder.cross. A model with a single
+    kind of attention gives an empty result.
+    """
+    kinds: dict[str, list[str]] = {}
+    for head in every_head(model):
+        kind = ".".join(part for part in head.split(".") if part != "blocks" and not part.isdecimal())
+        kinds.setdefault(kind, []).append(head)
+    found, baseline = {}, mean_loss(model, batches, loss) if len(kinds) > 1 else 0.0
+    for kind, heads in kinds.items() if len(kinds) > 1 else ():
+        with silence(model, heads):
+            found[kind] = mean_loss(model, batches, loss) - baseline
+    return found
+
+
 def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[str, float]:
     """Return the absolute slope of the loss in nats for each head's gate; every example has its own gates."""
     gates: dict[str, Tensor] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, OnProgress, Text
-from kotha.inside.heads.importance import by_ablation, by_gradient
+from kotha.inside.heads.importance import by_ablation, by_gradient, by_kind_of_attention
 from kotha.inside.heads.kinds import (
     BROAD_THRESHOLD,
     LEANING,
@@ -68,6 +68,7 @@ class Study:
     tokens: int
     heads: list[HeadReport]
     sharing: list[Sharing]
+    together_nats: dict[str, float]  # increase of the loss without any head of a kind of attention; for a translator
 
     def page(self) -> dict[str, Any]:
         """Return the data for the page: the study and its thresholds."""
@@ -124,7 +125,8 @@ def study(
         )
     n_tokens = sum(len(passage.tokens) for passage in passages)
     sharing = [each.sharing for each in weights]
-    return Study(examined.text, examined.loss_nats, len(passages), n_tokens, reports, sharing)
+    together = by_kind_of_attention(model, examined.batches, batch_loss)
+    return Study(examined.text, examined.loss_nats, len(passages), n_tokens, reports, sharing, together)
 
 
 def heads_view(
