@@ -1,7 +1,9 @@
 """Clients that do not read, or that send bodies in tiny parts, lose their connections; other clients are served."""
 
+import json
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,3 +96,60 @@ def test_a_rejected_request_is_answered_before_its_body_arrives(serve: Any) -> N
     head = "POST /api/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000000\r\n\r\n"
     response = all_of(connect(serve(key=_KEY).url, head.encode() + b"[" * 10_000))
     assert b" 401 " in response.split(b"\r\n")[0] and b"connection: close" in response
+
+
+@pytest.mark.parametrize("path", ["/api/files", "/v1/completions"])
+def test_nested_lists_are_rejected_without_parsing_them(serve: Any, tmp_path: Path, path: str) -> None:
+    at = serve(jobs=tmp_path)
+    body = b'{"text": [' + b"[]," * 600_000 + b"0]}"
+    answers = [http.post(at.url + path, content=body, headers={"content-type": "application/json"})]
+    answers.append(http.post(at.url + path, content=body[:-1], headers={"content-type": "application/json"}))
+    assert [answer.status_code for answer in answers] == [400, 400]
+    expected = "it must be a string" if path == "/api/files" else "lists and objects"
+    assert all(expected in answer.json()["error"]["message"] for answer in answers), answers[1].text
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"text": "a", "file_type": "pdf"}', "file_type: it must be 'txt'"),
+        (b'{"text": "a", "nmae": "b"}', "unknown field 'nmae'; did you mean 'name'"),
+        (b'{"name": null}', "text: it is missing"),
+        (b'{"text": "a"', "not valid JSON"),
+        (b'{"text": "' + b"a" * 100_000 + b'"', "not valid JSON"),
+        (b'{"text": "\\ud800"}', "half a character"),
+        (b'{"text": "\xff"}', "not valid JSON"),
+        (b"[]", "must be a JSON object"),
+    ],
+)
+def test_an_invalid_upload_is_reported(serve: Any, tmp_path: Path, body: bytes, message: str) -> None:
+    answer = http.post(
+        f"{serve(jobs=tmp_path).url}/api/files", content=body, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 400 and message in answer.json()["error"]["message"], answer.text
+
+
+def test_an_upload_is_stored_as_sent(serve: Any, tmp_path: Path) -> None:
+    text = 'ক"\\[]{}\n\u0000' * 20_000
+    body = json.dumps({"text": text, "name": "a", "file_type": "txt"}).encode()
+    answer = http.post(
+        f"{serve(jobs=tmp_path).url}/api/files", content=body, headers={"content-type": "application/json"}
+    )
+    stored = (tmp_path / "uploads" / f"{answer.json()['id']}.txt").read_bytes()
+    assert stored.decode() == text
+
+
+def test_examples_end_with_their_client(serve: Any, tmp_path: Path) -> None:
+    at = serve(jobs=tmp_path)
+    for seed in range(20):  # each takes seconds
+        head = f"GET /api/examples/translate?rows=5000&seed={seed} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        connect(at.url, head.encode()).close()
+    began = time.monotonic()
+    assert http.get(f"{at.url}/api/examples/ask?rows=20", timeout=120).status_code == 200
+    assert time.monotonic() - began < 20
+
+
+def test_a_prompt_too_long_to_tokenize_is_rejected_by_its_length(serve: Any) -> None:
+    asked = {"model": "plain", "prompt": "নদী " * 90_000}
+    error = http.post(f"{serve().url}/v1/completions", json=asked, timeout=60).json()["error"]
+    assert error["code"] == "context_length_exceeded" and "360,000 characters" in error["message"]

@@ -44,6 +44,7 @@ _CLOSE = (b"connection", b"close")
 
 
 _PART_BYTES = 64 << 10  # of a response that are sent at a time, so that clients that do not read cost little memory
+_MOST_NESTED = 120_000  # lists and objects in a request, which take longer to parse than anything else of their size
 _MOST_DIGITS = 18  # of a length in bytes
 _LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # for reading the rest of a request that is too large
 
@@ -66,12 +67,15 @@ class Guard:
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        body: bytes | None = None
         try:
             self._check(scope, headers)
             async with asyncio.timeout(self._settings.limits.body_seconds):
                 body = await _read_body(receive, self._most_bytes(scope))
+            if body and scope["path"] != FILES_PATH and body.count(b"[") + body.count(b"{") > _MOST_NESTED:
+                raise RefusedError("the request has more than {n:,} lists and objects; send fewer", n=_MOST_NESTED)
         except RefusedError as refused:
-            await _refuse(send, receive, refused, has_body)
+            await _refuse(send, receive, refused, has_body and body is None)
             return
         except TimeoutError:
             late = RefusedError("the request did not arrive in time; send it again", 408)

@@ -62,6 +62,7 @@ class State:
     # `turns`.
     turns: SerialExecutor = field(default_factory=SerialExecutor)
     reading: SerialExecutor = field(default_factory=SerialExecutor)
+    uploading: SerialExecutor = field(default_factory=SerialExecutor)  # parses uploads
 
     def job_store(self, param: str | None = None) -> JobStore:
         """Return the store for jobs and files; raises RefusedError if the server was started without a jobs folder."""

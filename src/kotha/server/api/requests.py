@@ -31,7 +31,7 @@ from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # No token has more characters than this, so a text that is too long can be rejected without tokenizing it.
-_CHARACTERS_OF_A_TOKEN = 64
+CHARACTERS_OF_A_TOKEN = 64
 # Bangla example text for the OpenAPI document.
 EXAMPLE = "নদীর ধারে একটি গ্রাম"
 Example = Annotated[str, Field(examples=[EXAMPLE])]
@@ -149,7 +149,7 @@ def check_count(served: ServedModel, given: Sequence[Sized], param: str) -> None
 def count_tokens(served: ServedModel, text: str, most: int, param: str = "text") -> int:
     """Return the number of tokens in a text; raises RefusedError if there are more than ``most``."""
     count = most + 1
-    if len(text) <= _CHARACTERS_OF_A_TOKEN * most:
+    if len(text) <= CHARACTERS_OF_A_TOKEN * most:
         count = len(tokenizer_of(served).encode(text))
     if count > most:
         raise RefusedError("the text has more than {n:,} tokens; shorten it", param=param, n=most)

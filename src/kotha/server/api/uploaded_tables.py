@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message, OnProgress
 from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
@@ -23,7 +24,7 @@ from kotha.text.corpus.labelled import read_labelled
 from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.perturb import romanized
-from kotha.text.stories.corpus import stories
+from kotha.text.stories.corpus import Story, stories
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
 Use = Literal["classify", "translate"]
@@ -34,6 +35,7 @@ ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the sa
 # Numbers of rows, classes and problems that are reported.
 _ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
 _LONGEST_SHOWN = 400
+_REPORTED = 20  # documents between two reports of progress, where work stops if its client has disconnected
 _SENTENCE_END = re.compile("(?<=[।?!]) ")
 _SHORTEST, _LONGEST = 12, 60
 _KINDS = {"story": "গল্প", "news": "খবর", "entry": "ভুক্তি"}
@@ -116,10 +118,16 @@ def _read(path: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[li
     return list(zip(pairs.sources, pairs.targets, strict=True)), (pairs.source_field, pairs.target_field)
 
 
-@router.get("/examples/{use}")
-def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
+@route(router, "/examples/{use}", ExampleTable, method="GET", reads=True, shares=True)
+def examples(
+    _: State, on_progress: OnProgress, use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0
+) -> ExampleTable:
     """Generate examples from the built-in grammar: labelled texts, sentences in two scripts, or stories to search."""
-    documents = list(islice(stories(seed), rows))
+    documents: list[Story] = []
+    for document in islice(stories(seed), rows):
+        if len(documents) % _REPORTED == 0:
+            on_progress(Message("examples"), len(documents), rows)
+        documents.append(document)
     if use == "ask":
         return ExampleTable(text="\n\n".join(each.text for each in documents), file_type="txt")
     # The sentences in a document's first paragraph, which follows the title.

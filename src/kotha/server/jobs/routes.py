@@ -1,17 +1,20 @@
 """``/api/files`` and ``/api/jobs``: upload files, and start, inspect, stop, resume and remove jobs."""
 
 import asyncio
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi import Path as PathParameter
-from pydantic import BaseModel, Field
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field, ValidationError
 
 from kotha.server.jobs.kinds import JobRequest
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.uploads import FileType, Upload
-from kotha.server.json_requests import Id, Name, SeenName, Tags, WireRequest
+from kotha.server.json_requests import Id, Name, SeenName, Tags, WireRequest, json_strings
 from kotha.server.state import state_of
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
@@ -25,6 +28,47 @@ class FileUpload(WireRequest):
     text: str = Field(min_length=1)
     file_type: FileType = "txt"
     name: SeenName | None = None
+
+
+class _UploadRequest(Request):
+    upload: FileUpload
+
+    async def json(self) -> FileUpload:
+        """Return the body, which was already parsed."""
+        return self.upload
+
+
+class _UploadRoute(APIRoute):
+    """A route that parses and checks uploads in a thread, one at a time, because they may be large."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that handles a request."""
+        handle = super().get_route_handler()
+
+        async def handle_parsed(given: Request) -> Response:
+            if "json" not in given.headers.get("content-type", ""):
+                return await handle(given)
+            request, state = _UploadRequest(given.scope, given.receive), state_of(given)
+            body = await request.body()
+            request.upload = await state.uploading.run(given, state.settings.limits.seconds, lambda _: _parsed(body))
+            return await handle(request)
+
+        return handle_parsed
+
+
+def _parsed(body: bytes) -> FileUpload:
+    """Parse and check an upload; errors are those that FastAPI would raise."""
+    try:
+        return FileUpload.model_validate(json_strings(body), from_attributes=True)
+    except ValidationError as error:
+        faults = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_input=False)]
+    except ValueError as error:  # not JSON, or not UTF-8
+        where, what = getattr(error, "pos", 0), getattr(error, "msg", str(error))
+        faults = [{"type": "json_invalid", "loc": ("body", where), "msg": what, "ctx": {"error": what}}]
+    raise RequestValidationError(faults)
+
+
+_uploads = APIRouter(route_class=_UploadRoute)
 
 
 class ResourceId(BaseModel):
@@ -54,10 +98,13 @@ async def _store(request: Request) -> JobStore:
 Store = Annotated[JobStore, Depends(_store)]
 
 
-@router.post("/files")
+@_uploads.post("/files")
 def upload(store: Store, body: FileUpload) -> ResourceId:
     """Upload a file; if the store is full, the oldest files that no job needs are removed."""
     return ResourceId(id=store.upload(body.text, body.file_type, body.name or ""))
+
+
+router.include_router(_uploads)
 
 
 @router.get("/files")

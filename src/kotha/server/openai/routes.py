@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from kotha.generation.request import Request as WritingRequest
 from kotha.generation.request import Result
 from kotha.i18n.message import Message
-from kotha.server.api.requests import check_texts, tokenizer_of, writer_of
+from kotha.server.api.requests import CHARACTERS_OF_A_TOKEN, check_texts, tokenizer_of, writer_of
 from kotha.server.batching import News, Ticket, letters
 from kotha.server.errors import RefusedError, answer, check_most
 from kotha.server.json_requests import JsonObject, NamedModel, as_list
@@ -70,7 +70,7 @@ async def _written(request: Request, body: CompletionRequest | ChatRequest) -> A
     seconds = state.settings.limits.seconds
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
-        prompts = await asyncio.to_thread(body.prompts, served)
+        prompts = await asyncio.to_thread(_prompts, body, served)
         texts = Texts(body, served, prompts, client_of(request))
         if body.stream:
             return event_stream(texts.stream(), texts.cancel, seconds, stack.pop_all())
@@ -78,6 +78,15 @@ async def _written(request: Request, body: CompletionRequest | ChatRequest) -> A
             return JSONResponse(await while_wanted(request, seconds, texts.answer()))
         finally:
             texts.cancel()
+
+
+def _prompts(body: CompletionRequest | ChatRequest, served: ServedModel) -> list[Prompt]:
+    """Return a request's prompts and check their lengths; called in a thread."""
+    prompts = body.prompts(served)
+    check_texts(served, prompts, "prompt")
+    for prompt in prompts:
+        _check_context(prompt, served)
+    return prompts
 
 
 @router.post("/embeddings")
@@ -120,13 +129,11 @@ class Texts:
         self._id, self._created = f"{body.kinds[2]}-{secrets.token_hex(12)}", int(time.time())
         self._news: News = asyncio.Queue()
         self._tickets: list[Ticket] = []
-        check_texts(served, prompts, "prompt")
         check_most(body.n * len(prompts), served.limits.choices, Message("texts"), "n")
         seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
         how: dict[str, Any] = {"tokens": body.most_tokens, "stop": tuple(body.stop), "alternatives": body.alternatives}
         try:
             for prompt in prompts:
-                _check_context(prompt, served)
                 for index in range(body.n):
                     request = WritingRequest(prompt=prompt, settings=body.settings(seed + index), **how)
                     self._tickets.append(writer_of(served).submit(request, client, self._news))
@@ -179,12 +186,21 @@ class Texts:
 def _check_context(prompt: Prompt, served: ServedModel) -> None:
     """Raise RefusedError if a prompt does not fit into the model's context."""
     context = served.model.config.context_length  # type: ignore[attr-defined]
+    code = "context_length_exceeded"
+    if isinstance(prompt, str) and len(prompt) > CHARACTERS_OF_A_TOKEN * context:  # too long to tokenize
+        raise RefusedError(
+            "this model's context is {context:,} tokens, but the prompt has {n:,} characters; shorten it",
+            param="prompt",
+            code=code,
+            context=context,
+            n=len(prompt),
+        )
     count = len(tokenizer_of(served).encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)
     if count > context:
         raise RefusedError(
             "this model's context is {context:,} tokens, but the prompt has {count:,}; shorten it",
             param="prompt",
-            code="context_length_exceeded",
+            code=code,
             context=context,
             count=count,
         )
