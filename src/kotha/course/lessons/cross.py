@@ -41,7 +41,7 @@ def draw(seed: tuple[int, ...], rows: int) -> Tensor:
 
 def _starts() -> list[int]:
     """Return the first source token of each kind."""
-    return np.cumsum([1, *_KINDS.values()])[:-1].tolist()
+    return [int(each) for each in np.cumsum([1, *_KINDS.values()])[:-1]]
 
 
 def answer(model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +85,7 @@ def figures_of(model: Seq2Seq, rows: Tensor) -> dict[str, dict[str, float]]:
         right = (phrases == rows[:, _SOURCE + 1 :]).all(dim=1)
         shares = {"right": right, "grammatical": grammatical(phrases)}
         found[key] = {name: share.float().mean().item() for name, share in shares.items()}
-        found[key]["different"] = float(len(phrases.unique(dim=0)))
+        found[key]["different"] = float(len(torch.unique(phrases, dim=0)))
     return found
 
 
