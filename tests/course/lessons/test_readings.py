@@ -151,6 +151,16 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
         ],
     ),
     (
+        "mini",
+        rows("with_mask without_mask", *(row("difference later moved", *each) for each in ((0, 0, 0), (0, 0.4, 0.5)))),
+        ["NumPy and torch give the same", "change by 0.50 without the mask, and not at all with it"],
+    ),
+    (
+        "mini",
+        rows("with_mask without_mask", *[row("difference later moved", 0.1, 0.4, 0.5)] * 2),
+        ["NumPy and torch differ by up to 0.1", "0.50 without the mask and by 0.50 with it"],
+    ),
+    (
         "cross",
         rows("whole encoder decoder cross", WRITES, WRITES, BABBLE, SAME),
         ["100% of the phrases", "grammatical but wrong", "100% of the phrases are right and 100% are grammatical"],

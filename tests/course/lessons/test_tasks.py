@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from tests.course.lessons.small import TINY, loud
 
-from kotha.course.lessons import cross, heads
+from kotha.course.lessons import cross, heads, mini
 from kotha.course.lessons.catalogue import lesson
 from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, coreference, looks, spelled, who_is_it
 from kotha.course.lessons.lstm import echo
@@ -94,3 +94,13 @@ def test_every_head_of_a_translator_belongs_to_one_kind() -> None:
     model = Seq2Seq(Seq2SeqConfig(vocab_size=cross.VOCABULARY, **sizes))
     found = [name for kind in cross.HEADS for name in cross.heads_of(model, kind)]
     assert sorted(found) == sorted(every_head(model)) and len(found) == 6
+
+
+def test_the_mini_transformer_in_numpy_is_torch_s() -> None:
+    for masked in (True, False):
+        given = mini.numbers(1)
+        (weights, logits), (their_weights, their_logits) = mini.by_numpy(given, masked), mini.by_torch(given, masked)
+        assert np.allclose(weights, their_weights, atol=1e-12) and np.allclose(logits, their_logits, atol=1e-12)
+        assert (np.triu(weights, k=1) > 0).any() == (not masked)
+        lines = mini.printed(1, masked).splitlines()
+        assert len(lines) == 6 and lines[1].split()[:4] == lines[1].split()[4:]

@@ -5,6 +5,7 @@ sign for one or many). The grammar is known: a phrase is grammatical if every wo
 and the sign agrees with the number that was written. The phrase is right if it is the translation of the source.
 """
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -41,7 +42,7 @@ def draw(seed: tuple[int, ...], rows: int) -> Tensor:
 
 def _starts() -> list[int]:
     """Return the first source token of each kind."""
-    return [int(each) for each in np.cumsum([1, *_KINDS.values()])[:-1]]
+    return list(itertools.accumulate([1, *_KINDS.values()][:-1]))
 
 
 def answer(model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +86,7 @@ def figures_of(model: Seq2Seq, rows: Tensor) -> dict[str, dict[str, float]]:
         right = (phrases == rows[:, _SOURCE + 1 :]).all(dim=1)
         shares = {"right": right, "grammatical": grammatical(phrases)}
         found[key] = {name: share.float().mean().item() for name, share in shares.items()}
-        found[key]["different"] = float(len(torch.unique(phrases, dim=0)))
+        found[key]["different"] = float(len({tuple(phrase) for phrase in phrases.tolist()}))
     return found
 
 
