@@ -12,13 +12,14 @@ from pathlib import Path
 
 from kotha.errors import KothaError
 from kotha.server.jobs.job_process import ERROR, LOG
+from kotha.storage.status import exists
 
 _CHECKED_IN_JOB = (LOG, ERROR, "out")
 
 
 def check_folder(folder: Path) -> None:
     """Raise an error if a jobs folder or an entry in it is a link, belongs to another user, or is open to others."""
-    if sys.platform == "win32" or not folder.exists():
+    if sys.platform == "win32" or not exists(folder):
         return
     _check(folder, folder.stat(), is_folder=True)
     for path in folder.iterdir():
