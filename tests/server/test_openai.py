@@ -212,3 +212,36 @@ def test_concurrent_clients_get_the_same_texts_as_alone(address: Address) -> Non
 
     texts = asyncio.run(all_at_once())
     assert texts == [alone(address, "plain", PROMPT, 5 + seed, seed=seed).text for seed in range(24)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (["a"] * 10_000, "prompt: it has more than 4,096 items"),
+        ([3, -1], "prompt: -1 is not a token id"),
+        ([[3], [-1]], "prompt: -1 is not a token id"),
+        ([1, "a"], "prompt: it mixes strings, token ids and lists"),
+        ([[1], "a"], "prompt: it mixes"),
+        ([True, False], "prompt: it must be a string, a list of strings, a list of token ids"),
+        ([[True]], "prompt: it must be a string, a list"),
+        ([["a"]], "prompt: it must be a string, a list"),
+        (5, "prompt: it must be a string, a list"),
+        (None, "prompt: it must be a string, a list"),
+    ],
+)
+def test_an_invalid_prompt_has_its_own_message(address: Address, prompt: Any, message: str) -> None:
+    answer = http.post(f"{address.url}/v1/completions", json={"model": "plain", "prompt": prompt})
+    assert answer.status_code == 400 and answer.json()["error"]["message"].startswith(message), answer.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"stop": "y" * 1001}, "stop.0: it is longer than 1,000 characters"),
+        ({"stop": ["a"] * 17}, "stop: it has more than 16 items"),
+        ({"seed": -1}, "seed: it must be 0 or more"),
+    ],
+)
+def test_an_invalid_field_has_its_own_message(address: Address, asked: Any, message: str) -> None:
+    answer = http.post(f"{address.url}/v1/completions", json={"model": "plain", "prompt": "a", **asked})
+    assert answer.status_code == 400 and answer.json()["error"]["message"].startswith(message), answer.text

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode, urlsplit
@@ -66,8 +67,9 @@ def serve(
 
     Example: `kotha serve run --port 8080`
     """
-    _prepare(Message("serving needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
-    from kotha.server.settings import Limits, ServeSettings, is_open, model_paths, read_key
+    named = models or (bundled.NAME,)
+    _prepare(named, Message("serving needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
+    from kotha.server.settings import Limits, ServeSettings, is_open, read_key
 
     settings = ServeSettings(
         host=host,
@@ -85,7 +87,6 @@ def serve(
     )
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    model_paths(named := models or (bundled.NAME,))
     if key_file is not None and is_open(key_file):
         template = "other users on this machine can read the key in {file}; restrict it with `chmod 600`"
         _say(Message(template, file=key_file))
@@ -120,16 +121,15 @@ def open_studio(
     """
     if room not in ROOMS:
         raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
-    _prepare(Message("the studio needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
-    from kotha.server.settings import Limits, ServeSettings, model_paths
+    # The studio selects the first model at the start.
+    named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
+    _prepare(named, Message("the studio needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
+    from kotha.server.settings import Limits, ServeSettings
 
     first, *others = _PORTS if port is None else (port,)
     settings = ServeSettings(
         port=first, other_ports=tuple(others), jobs=jobs, limits=Limits(rows=_ROWS), language=language, preload=True
     )
-    # The studio selects the first model at the start.
-    named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
-    model_paths(named)
     from kotha.server.lifecycle import run
 
     def ready(at: str) -> None:
@@ -150,9 +150,12 @@ def open_studio(
     run(named, settings, "auto", ready)
 
 
-def _prepare(needed: Message) -> None:
-    """Check that FastAPI and uvicorn are installed."""
+def _prepare(models: Sequence[str], needed: Message) -> None:
+    """Check that FastAPI and uvicorn are installed, without importing them, and that the models exist."""
     require(needed, "fastapi", "uvicorn")
+    from kotha.server.settings import model_paths
+
+    model_paths(models)
     # Idle OpenMP threads must not spin, because the threads that handle requests need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

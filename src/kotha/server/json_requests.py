@@ -41,9 +41,9 @@ ModelName = Annotated[
 ]
 NamedModel = Annotated[str, Path(description="Name of a model on this server.")]
 Texts = Annotated[list[str], Field(max_length=4096, fail_fast=True)]
-Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=400_000, fail_fast=True)]
-IdLists = Annotated[list[Ids], Field(max_length=4096, fail_fast=True)]
-TextsOrIds = str | Texts | Ids | IdLists
+_MOST_TEXTS, _MOST_IDS = 4096, 400_000
+Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=_MOST_IDS, fail_fast=True)]
+IdLists = Annotated[list[Ids], Field(max_length=_MOST_TEXTS, fail_fast=True)]
 
 
 class FieldError(KothaError, ValueError):
@@ -55,6 +55,34 @@ class FieldError(KothaError, ValueError):
     def __init__(self, template: str, /, param: str | None = None, names_field: bool = False, **values: Any) -> None:
         super().__init__(template, **values)
         self.param, self.names_field = param, names_field or param is not None
+
+
+def _of_one_kind(given: Any) -> Any:
+    """Check that a value is one of ``TextsOrIds``; pydantic's errors for a union name its types."""
+    items = given if isinstance(given, list) else []
+    ids = [token for each in items if type(each) is not str for token in (each if type(each) is list else [each])]
+    if not isinstance(given, str | list) or any(type(token) is not int for token in ids):
+        raise FieldError("it must be a string, a list of strings, a list of token ids, or a list of such lists")
+    kinds = {type(each) for each in items}
+    if len(kinds) > 1:
+        raise FieldError("it mixes strings, token ids and lists; all its items must be of one kind")
+    if min(ids, default=0) < 0:
+        raise FieldError("{id} is not a token id; token ids are 0 or more", id=min(ids))
+    most = _MOST_IDS if kinds == {int} else _MOST_TEXTS
+    if len(items) > most:
+        raise FieldError("it has more than {max_length:,} items; remove some", max_length=most)
+    return given
+
+
+def _text_or_ids(given: Any) -> Any:
+    """Check that a value is one of ``TextOrIds``."""
+    if isinstance(given, list) and any(isinstance(each, str | list) for each in given):
+        raise FieldError("it must be a string or a list of token ids")
+    return _of_one_kind(given)
+
+
+TextOrIds = Annotated[str | Ids, BeforeValidator(_text_or_ids)]
+TextsOrIds = Annotated[str | Texts | Ids | IdLists, BeforeValidator(_of_one_kind)]
 
 
 class TranslatableMessage(BaseModel):

@@ -39,7 +39,7 @@ from kotha.server.api.requests import (
 )
 from kotha.server.batching import Ticket
 from kotha.server.errors import RefusedError
-from kotha.server.json_requests import MOST_ALTERNATIVES, MOST_TOKENS, Ids, JsonObject, SamplingFields
+from kotha.server.json_requests import MOST_ALTERNATIVES, MOST_TOKENS, JsonObject, SamplingFields, TextOrIds
 from kotha.server.model_registry import ServedModel
 from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
@@ -90,7 +90,7 @@ def card(served: ServedModel, body: CardRequest) -> JsonObject:
 class WriteRequest(SamplingFields):
     """A prompt to continue."""
 
-    prompt: str | Ids = ""
+    prompt: TextOrIds = ""
     max_tokens: int = Field(40, ge=1, le=MOST_TOKENS)
     seed: int | None = Field(None, ge=0, lt=_SEEDS)
     others: int = Field(8, ge=0, le=MOST_ALTERNATIVES)
@@ -186,7 +186,7 @@ async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Tic
 class ReadRequest(AboutModel):
     """A text to score."""
 
-    prompt: str | Ids = ""
+    prompt: TextOrIds = ""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from kotha.artifacts.model_folder import RUN_MODEL
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.errors import by_name
+from kotha.server.jobs.access import check_folder, is_job_process
 from kotha.server.jobs.job_process import ERROR, STOPPING
 from kotha.server.jobs.status import OUT, TRAININGS, Job, has_saved, job_of, state_of
 from kotha.server.jobs.table import (
@@ -63,6 +64,7 @@ class JobStore:
 
     def __init__(self, folder: Path, most_running: int = 2, limits: Limits | None = None) -> None:
         self.folder, self._most, self._limits = folder.absolute(), most_running, limits or Limits()
+        check_folder(self.folder)
         self.uploads = Uploads(self.folder / UPLOADS, self._limits)
         create_table(self.folder)
         with self._locked() as table:
@@ -186,6 +188,10 @@ class JobStore:
         """Signal a job to stop; a training run saves a checkpoint first."""
         process = process_of(self._job(id))
         if process is not None:
+            if not is_job_process(process, id):
+                raise JobConflictError(
+                    "process {pid} was not started for the job {id}; it was not stopped", pid=str(process), id=id
+                )
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 

@@ -21,6 +21,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from kotha.generation.request import Request as WritingRequest
 from kotha.generation.request import Result
 from kotha.i18n.message import Message
+from kotha.model.fields import LARGEST_SEED
 from kotha.server.api.requests import CHARACTERS_OF_A_TOKEN, check_texts, tokenizer_of, writer_of
 from kotha.server.batching import News, Ticket, letters
 from kotha.server.errors import RefusedError, answer, check_most
@@ -135,7 +136,9 @@ class Texts:
         try:
             for prompt in prompts:
                 for index in range(body.n):
-                    request = WritingRequest(prompt=prompt, settings=body.settings(seed + index), **how)
+                    request = WritingRequest(
+                        prompt=prompt, settings=body.settings((seed + index) % (LARGEST_SEED + 1)), **how
+                    )
                     self._tickets.append(writer_of(served).submit(request, client, self._news))
         except Exception:
             self.cancel()

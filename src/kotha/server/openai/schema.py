@@ -53,7 +53,7 @@ class GenerationRequest(SamplingFields):
     """The fields that completions and chats share."""
 
     max_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
-    seed: int | None = Field(None, ge=-_SEEDS, lt=_SEEDS)
+    seed: int | None = Field(None, ge=0, lt=_SEEDS)
     stop: Stops = Field([])
     n: int = Field(1, ge=1)
     stream: bool = False
