@@ -12,7 +12,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.cli.main import MISUSED, OK, main
 from kotha.errors import UsageError
 from kotha.evaluation.perplexity import evaluate_text
-from kotha.evaluation.robustness import evaluate_perturbed
+from kotha.evaluation.robustness import evaluate_perturbed, robustness_table
 from kotha.evaluation.translation import evaluate_pairs
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, classifying
 from kotha.model.family import build
@@ -100,3 +100,22 @@ def test_unsupported_models_and_perturbations_are_rejected(gpt: Bundle, tmp_path
         evaluate_perturbed(bert, file, ["latin"])
     with pytest.raises(UsageError, match="no perturbation given"):
         evaluate_perturbed(gpt, file, [])
+
+
+def test_the_worst_case_costs_more_than_random_noise_with_as_many_words(gpt: Bundle, tmp_path: Path) -> None:
+    file = rows(tmp_path / "a.jsonl", *({"text": text} for text in TEXTS))
+    found = {fall.kind: fall for fall in evaluate_perturbed(gpt, file, ["spelling", "typos", "worst"]).falls}
+    worst = found["worst"]
+    table = robustness_table(evaluate_perturbed(gpt, file, ["worst"]), "gpt")
+    assert any("first 20 texts" in str(remark) for remark in table.remarks)
+    assert worst.after > max(found["spelling"].after, found["typos"].after) and worst.change > 0
+    assert worst.changed_words is not None and 0 < worst.changed_words <= 0.34
+    torch.manual_seed(0)
+    assert gpt.tokenizer is not None
+    classifier = Bundle(build(classifying(gpt.config, ["ক", "খ"])).eval(), gpt.tokenizer)
+    file = rows(tmp_path / "b.jsonl", *({"text": text, "label": "কখ"[n % 2]} for n, text in enumerate(TEXTS)))
+    before, after = (evaluate_perturbed(classifier, file, ["worst"]) for _ in range(2))
+    assert before == after and before.falls[0].after <= before.before
+    dialogue = rows(tmp_path / "c.jsonl", {"question": "কয়টি আম?", "answer": "১২টি।"})
+    with pytest.raises(UsageError, match="the worst case can be searched only for a classifier"):
+        evaluate_perturbed(gpt, dialogue, ["worst"])

@@ -63,7 +63,7 @@ class EvaluateOptions:
     pair: tuple[str, str] | None = None
     """Names of the two fields of a table: source and target, text and label, or question and answer."""
     perturb: tuple[str, ...] = ()
-    """Also evaluate on perturbed text: spelling, typos, latin, digits, punctuation, or a file."""
+    """Also evaluate on perturbed text: spelling, typos, latin, digits, punctuation, worst (a search), or a file."""
     share: float = 0.2
     """Share of words that --perturb changes."""
     errors: Errors = "stop"

@@ -31,14 +31,23 @@ _ALIKE = ("িী", "ুূ", "ইঈ", "উঊ", "নণ", "শষস", "জয
 _CONFUSED = {letter: group.replace(letter, "") for group in _ALIKE for letter in group}
 # Letters encoded with a separate dot; these are handled first.
 _DOTTED = {"ড়": "র", "ঢ়": "ড়"}
-_MARKS = "।॥,;:!?.“”‘’\"'()[]{}—–-"
-_PUNCTUATION = re.compile(f"[{re.escape(_MARKS)}]+")
+MARKS = "।॥,;:!?.“”‘’\"'()[]{}—–-"
+_PUNCTUATION = re.compile(f"[{re.escape(MARKS)}]+")
 
 # Bangla letters and their romanization.
 _LATIN: dict[str, dict[str, str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 _VOWELS, _SIGNS, _CONSONANTS, _WITH_DOT = (_LATIN[name] for name in ("vowels", "signs", "consonants", "with_dot"))
 _DOT, _VIRAMA, _NASAL, _DANDA = "়", "্", "ঁ", "।"
 _BARE = "ৎংঃ"  # consonants without an inherent vowel
+
+
+def misspellings(word: str) -> list[str]:
+    """Return the word with each letter in turn replaced by others that sound the same."""
+    found = [word.replace(dotted, other, 1) for dotted, other in _DOTTED.items() if dotted in word]
+    for at, letter in enumerate(word):
+        if word[at + 1 : at + 2] != _DOT:
+            found += [word[:at] + other + word[at + 1 :] for other in _CONFUSED.get(letter, "")]
+    return found
 
 
 def _misspelled(word: str, rng: random.Random) -> str:
@@ -55,7 +64,7 @@ def _misspelled(word: str, rng: random.Random) -> str:
 
 def _mistyped(word: str, rng: random.Random) -> str:
     """Omit an akshara in a word, double it, or swap it with the next one; surrounding punctuation stays in place."""
-    bare = word.strip(_MARKS)
+    bare = word.strip(MARKS)
     letters = list(aksharas(bare))
     if len(letters) < 2:
         return word
