@@ -74,7 +74,7 @@ def endless(models: Path) -> list[str]:
 
 def started(app: Any, host: str = "127.0.0.1") -> Iterator[str]:
     listening = listen(host, 0)
-    server = HttpServer(server_config(app), app.state.kotha.settings.limits)
+    server = HttpServer(server_config(app), app.state.kotha.settings.limits, app.state.kotha.close)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"

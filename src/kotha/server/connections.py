@@ -16,7 +16,7 @@ from kotha.server.security import refusal
 from kotha.server.settings import Limits
 
 # Bytes parsed at a time, so that no connection delays the others; and from how many on their share of body is checked.
-_READ_BYTES, _CHECKED_BYTES = 8 << 10, 1 << 10
+_READ_BYTES, _CHECKED_BYTES = 16 << 10, 1 << 10
 _LEAST_BODY = 0.75  # of the bytes read; each chunk adds at least five
 
 _INVALID_HTTP = RefusedError("invalid HTTP request: its first line or a header is malformed or too long")

@@ -35,15 +35,15 @@ def run(
     listening = listen(settings.host, settings.port, *settings.other_ports)
     address, at = listening.getsockname()[:2]
     on_ready(f"http://[{address}]:{at}" if ":" in address else f"http://{address}:{at}")
-    HttpServer(server_config(app), settings.limits).run(sockets=[listening])
+    HttpServer(server_config(app), settings.limits, app.state.kotha.close).run(sockets=[listening])
 
 
 class HttpServer(uvicorn.Server):
     """uvicorn's server with limits on the number of connections and on how long one may stay idle."""
 
-    def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits, on_shutdown: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
-        self._limits = limits
+        self._limits, self._on_shutdown = limits, on_shutdown
         self._tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -57,6 +57,7 @@ class HttpServer(uvicorn.Server):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._on_shutdown()
         await super().shutdown(sockets)
 
     async def _accept(self, listening: socket.socket) -> None:

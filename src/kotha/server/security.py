@@ -164,16 +164,16 @@ def _too_large(most: int) -> RefusedError:
 
 async def _read_body(receive: Receive, most: int) -> bytes | None:
     """Read a request's complete body; return None if the client disconnects."""
-    parts: list[bytes] = []
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > most:
+        body += message.get("body", b"")
+        if len(body) > most:
             raise _too_large(most)
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return bytes(body)
 
 
 def _once(body: bytes, receive: Receive) -> Receive:

@@ -46,6 +46,30 @@ class SerialExecutor:
     def __init__(self) -> None:
         self.how_far: ProgressResponse | None = None
         self._turn, self._held, self._waiting = asyncio.Lock(), False, 0
+        self._shared: dict[str, asyncio.Task[Any]] = {}
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End all requests, because the server is shutting down."""
+        self._closing.set()
+
+    async def run_shared(self, request: Request, seconds: float, work: Callable[[], T]) -> T:
+        """Run ``work`` in a thread when its turn comes; concurrent requests for the same URL share the result."""
+        key = str(request.url)
+
+        def done(task: "asyncio.Task[Any]") -> None:
+            del self._shared[key]
+            if not task.cancelled():
+                task.exception()  # retrieved, even if all clients have disconnected
+
+        if key not in self._shared:
+            self._shared[key] = asyncio.create_task(self._execute(work))
+            self._shared[key].add_done_callback(done)
+
+        async def shared() -> T:
+            return await asyncio.shield(self._shared[key])
+
+        return await while_wanted(request, seconds, shared(), self._closing)
 
     async def run(
         self, request: Request, seconds: float, work: Callable[[OnProgress], T], *, shares: bool = False
@@ -76,7 +100,7 @@ class SerialExecutor:
                     self.how_far = None
 
         try:
-            return await while_wanted(request, seconds, self._execute(begin))
+            return await while_wanted(request, seconds, self._execute(begin), self._closing)
         finally:
             cancelled.set()
 
@@ -109,21 +133,27 @@ class SerialExecutor:
             thread.exception()  # retrieved, or asyncio would log that it never was
 
 
-async def while_wanted(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Await ``work``; cancel it and raise RefusedError if the client disconnects or the time is up."""
+async def while_wanted(
+    request: Request, seconds: float, work: Coroutine[Any, Any, T], closing: asyncio.Event | None = None
+) -> T:
+    """Await ``work``; cancel it and raise RefusedError if the client disconnects, or on a time limit or ``closing``."""
 
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnected())
+    ending = asyncio.ensure_future((closing or asyncio.Event()).wait())
     try:
-        done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({working, leaving, ending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise too_long(seconds)
+        if not working.done() and ending.done():
+            raise RefusedError("the server is shutting down; try again later", 503)
         if not working.done():
             raise RefusedError("the client disconnected", 499)
         return await working
     finally:
         working.cancel()
         leaving.cancel()
+        ending.cancel()

@@ -64,6 +64,16 @@ class State:
     reading: SerialExecutor = field(default_factory=SerialExecutor)
     uploading: SerialExecutor = field(default_factory=SerialExecutor)  # parses uploads
 
+    def close(self) -> None:
+        """End the requests that wait for their turn or inspect something; text generation continues."""
+        for turns in (
+            self.turns,
+            self.reading,
+            self.uploading,
+            *(each.turns for each in self.registry.opened.values()),
+        ):
+            turns.close()
+
     def job_store(self, param: str | None = None) -> JobStore:
         """Return the store for jobs and files; raises RefusedError if the server was started without a jobs folder."""
         if self.jobs is None:

@@ -92,6 +92,8 @@ def route(
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
                 turns = state.reading if reads else first.turns if isinstance(first, ServedModel) else state.turns
+                if reads and method == "GET" and "on_progress" not in special:
+                    return await turns.run_shared(request, state.settings.limits.seconds, lambda: respond(_no_progress))
                 return await turns.run(request, state.settings.limits.seconds, respond, shares=shares)
 
         parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
@@ -104,6 +106,10 @@ def route(
         return work
 
     return add
+
+
+def _no_progress(*_: object) -> None:
+    """Report no progress."""
 
 
 def _as_response(kind: TypeAdapter[Any], found: Any) -> Response:
