@@ -28,7 +28,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     def slow(state: Any, name: str) -> Path:
         found.append(name)
-        time.sleep(0.5)
+        time.sleep(1)
         return read(state, name)
 
     monkeypatch.setattr(runs, "_folder_of", slow)
@@ -52,7 +52,7 @@ def test_watchers_are_let_go_at_shutdown(models: Path, reading: list[str]) -> No
         def look(number: int) -> None:
             answers.append(http.get(f"{url}/api/runs/plain?after={number}", timeout=60).status_code)
 
-        threads = [threading.Thread(target=look, args=(number,)) for number in range(40)]  # 20 s of reading
+        threads = [threading.Thread(target=look, args=(number,)) for number in range(40)]  # 40 s of reading
         for each in threads:
             each.start()
         while len(reading) < 2:
@@ -60,4 +60,4 @@ def test_watchers_are_let_go_at_shutdown(models: Path, reading: list[str]) -> No
         began = time.monotonic()
     for each in threads:
         each.join(30)
-    assert time.monotonic() - began < 10 and 503 in answers
+    assert time.monotonic() - began < 20 and 503 in answers
