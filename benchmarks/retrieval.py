@@ -30,7 +30,7 @@ from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.retrieval.stemming import fold
 
 MARKS_KEPT = "unicode61 categories 'L* N* Co Mn Mc'"
-WHOLE = 100_000  # characters: no passage in the data is longer
+WHOLE = 10_000  # characters: no passage in the data is longer
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -17,9 +17,10 @@ interface Kept {
 
 const usual: Kept = { language: "bn", theme: "system", banglaMatrices: false, shortcuts: true, tour: null };
 
+const kept = recallParts<Kept>(KEPT);
+const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
+
 function read(): Kept {
-  const kept = recallParts<Kept>(KEPT);
-  const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
   // Without a stored choice, the page determines the initial language.
   const language = asked.get("lang") ?? kept.language ?? document.documentElement.lang;
   const theme = asked.get("theme") ?? kept.theme;
@@ -38,6 +39,9 @@ export function prefer(change: Partial<Kept>): void {
   Object.assign(preferences, change);
   remember(KEPT, JSON.stringify($state.snapshot(preferences)));
 }
+
+// The language of a link survives a reload, unless the reader has chosen another.
+if (asked.has("lang") && kept.language === undefined) prefer({});
 
 const night = matchMedia("(prefers-color-scheme: dark)");
 const nature = $state({ dark: night.matches });
