@@ -58,8 +58,8 @@ def export(
     kind = weights or exporter.weights[0]
     if kind not in exporter.weights:
         raise UsageError(
-            "{weights} is not supported by this format{nearest}",
-            weights=Option("weights", kind),
+            "weight type {kind!r} is not supported by this format{nearest}",
+            kind=kind,
             nearest=nearest(kind, exporter.weights),
         )
     exporter.opens(bundle.config)

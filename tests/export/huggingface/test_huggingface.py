@@ -116,7 +116,7 @@ def test_an_export_is_compared_as_rounded_and_the_model_is_not_changed(tmp_path:
 
 def test_an_unknown_weight_type_or_format_is_rejected_before_writing(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
-    with pytest.raises(UsageError, match="weights='float8' is not supported by this format; did you mean 'float"):
+    with pytest.raises(UsageError, match="weight type 'float8' is not supported by this format; did you mean 'float"):
         export(bundle, "hf", tmp_path / "hf", weights="float8")
     with pytest.raises(UsageError, match=r"unknown export target 'tar'; known: gguf, hf, onnx, web$"):
         export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
