@@ -190,7 +190,7 @@ def json_strings(body: bytes) -> JsonObject:
 
     Millions of nested lists fit into the size of an upload, and building them would take gigabytes of memory.
 
-    >>> json_strings(b'{"text": "\u0995", "name": null}')
+    >>> json_strings('{"text": "ক", "name": null}'.encode())
     {'text': 'ক', 'name': None}
     """
     text, found = str(body, json.detect_encoding(body), "surrogatepass"), JsonObject()
