@@ -1,1 +1,0 @@
-import{o as e}from"./index-COTqsuaO.js";function t(t,n){return n||t<.99?e(t,0):t>.9999?`> ${e(.9999,2)}`:e(t,2)}var n=1e-5;function r(t){return t>0&&t<n?`< ${e(n,3)}`:e(t,t>=.0995?1:t>=.00995?2:3)}export{t as n,r as t};
